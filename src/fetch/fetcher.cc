@@ -49,7 +49,7 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       manifests_(store, cache, sources_, options_),
       bases_({store, manifests_, sources_, *this, [this](const ContentId& blob) { return is_coming(blob); },
               options.damaged}),
-      swarm_(options.patience, kAcceptedMax, [this] { swarming_->wake(); }) {
+      state_(options_, sources_, [this] { swarming_->wake(); }) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
@@ -58,12 +58,12 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
 
 Fetcher::~Fetcher() {
   {
-    const MutexLock lock(mutex_);
-    ending_ = true;
+    const MutexLock lock(state_.mutex);
+    state_.ending = true;
   }
-  wake_.notify_all();
-  arrived_.notify_all();
-  keeper_.notify_all();
+  state_.work.notify_all();
+  state_.arrived.notify_all();
+  state_.keep.notify_all();
   manifests_.end();
   if (swarming_) swarming_->end();
   for (std::thread& worker : workers_) worker.join();
@@ -82,7 +82,7 @@ Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const DecodedVersion& conte
   }
   // Check transfers before the index: a finished blob enters the index before it leaves its transfer.
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     for (Part& part : parts) set_home(part, content.row.id, file);
   }
   WEFT_TRY(auto places, open_present_blobs(store_, blobs));
@@ -104,7 +104,7 @@ Status Fetcher::find_homes(const DecodedVersion& content, std::uint32_t file, st
   const MutexLock planning(planning_);
   const auto lacks = [&](Part& part) {
     if (part.place.pack || part.home.transfer) return false;
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     return !set_home(part, content.row.id, file);
   };
   if (std::none_of(parts.begin(), parts.end(), lacks)) return {};
@@ -141,7 +141,7 @@ Status Fetcher::begin_file(const DecodedVersion& content, std::uint32_t file) {
   WEFT_TRY(const auto places, open_present_blobs(store_, blobs));
   std::vector<Extent> absent;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     for (std::size_t i = 0; i < blobs.size(); ++i)
       if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
   }
@@ -156,7 +156,7 @@ Status Fetcher::begin_file(const DecodedVersion& content, std::uint32_t file) {
 Result<bool> Fetcher::begin_group(const DecodedVersion& content, FileGroup group) {
   std::vector<std::pair<std::uint32_t, Extent>> unknown;
   {
-    const MutexLock lock(mutex_);  // before the index: blobs leave homes_ once they are in it
+    const MutexLock lock(state_.mutex);  // before the index: blobs leave homes_ once they are in it
     for (std::uint32_t file = group.first; file < group.end; ++file) {
       if (!is_grouped(content.manifest.files[file])) continue;
       for (const Extent& extent : content.manifest.files[file].extents)
@@ -200,7 +200,7 @@ Status Fetcher::add_transfer(const DecodedVersion& content, std::optional<std::u
   transfer->may_swarm = options_.swarms != nullptr && SwarmFetch::may_bring(*transfer, content.bytes);
   log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
             transfer->plan.blobs.size(), transfer->plan.units.size());
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   transfers_.push_back(transfer);
   for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
   return {};
@@ -215,7 +215,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
     const PackReader& pack = *places[i].pack;
     if (places[i].offset != file.extents[i].offset || pack.size() != file.size) break;
     {
-      const MutexLock lock(mutex_);
+      const MutexLock lock(state_.mutex);
       const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
                                       [&](const auto& one) { return one->pack->id() == pack.id(); });
       if (filled) break;
@@ -235,41 +235,6 @@ std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range ra
   return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
 }
 
-// Queues a unit for a waiting reader. A unit that is queued for read-ahead gets a second, earlier entry. The reader of
-// a unit in a swarm waits for the swarm first (outcome()), as for the start of a file. `waited`: it has.
-void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, bool waited) {
-  const UnitState state = transfer->state(unit);
-  if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
-  if (state == UnitState::idle && transfer->plan.units[unit].offset < kFileStart && !waited && swarm_.takes(*transfer))
-    return swarm_.add(transfer, unit);
-  transfer->queue(unit);
-  wanted_.push_back({transfer, unit});
-}
-
-void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
-  const bool swarms = swarm_.takes(*transfer);
-  for (std::size_t unit = units.first; unit < units.second; ++unit) {
-    const UnitState state = transfer->state(unit);
-    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running ||
-        state == UnitState::in_swarm)
-      continue;
-    if (swarms) {
-      swarm_.add(transfer, unit);
-      continue;
-    }
-    transfer->queue(unit);
-    ahead_of(*transfer, unit).push_back({transfer, unit});
-  }
-}
-
-void Fetcher::want_batch(const std::shared_ptr<Transfer>& transfer, Units units) {
-  for (std::size_t unit = units.first; unit < units.second; ++unit) {
-    if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
-    transfer->queue(unit);
-    ahead_of(*transfer, unit).push_back({transfer, unit});
-  }
-}
-
 // Queues read-ahead. In a file: the bytes behind the range. In a group: the batch at the range, from the
 // kFilesForBatch-th file on, and the next batch, from the kFilesForNextBatch-th file on.
 void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
@@ -277,12 +242,12 @@ void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
   if (transfer->file) {
     const std::uint64_t end = what.range.offset + what.range.length;
     const std::uint64_t begin = what.all ? what.range.offset : end;
-    want_ahead(transfer, units_in(transfer->plan, {begin, end + what.ahead - begin}));
+    state_.queue.want_ahead(transfer, units_in(transfer->plan, {begin, end + what.ahead - begin}));
     return;
   }
   const std::uint64_t files = transfer->note_file(what.file);
-  if (files >= kFilesForBatch) want_batch(transfer, batch_of(transfer->plan, last.units.first));
-  if (files >= kFilesForNextBatch) want_batch(transfer, next_batch(transfer->plan, last.units.first));
+  if (files >= kFilesForBatch) state_.queue.want_batch(transfer, batch_of(transfer->plan, last.units.first));
+  if (files >= kFilesForNextBatch) state_.queue.want_batch(transfer, next_batch(transfer->plan, last.units.first));
 }
 
 // Returns the local bytes of a requested part, as FetchStatus::local counts them. Marks its units as asked for.
@@ -319,13 +284,14 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_ke
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       part.home.transfer->join(unit);
       if (what.all) continue;
-      if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run)) want(part.home.transfer, unit);
+      if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run))
+        state_.queue.want(part.home.transfer, unit);
     }
   }
   if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;
   for (const Part& part : parts)  // also parts in other transfers than the last part's
-    if (!part.place.pack) want_ahead(part.home.transfer, part.units);
+    if (!part.place.pack) state_.queue.want_ahead(part.home.transfer, part.units);
 }
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
@@ -333,7 +299,7 @@ void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_ke
 // looked, or failed because no reader waited and there was no space. It does not wait long for a unit of a swarm.
 // `all_kept`: no unit may pass.
 std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader) {
-  if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
+  if (state_.ending) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
   for (Part& part : parts) {
     if (part.place.pack) continue;
@@ -348,16 +314,17 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, 
       const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;
       if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
       all_here = false;
-      if (state == UnitState::running && swarm_.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
+      if (state == UnitState::running && state_.swarm.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
       if (state == UnitState::queued || state == UnitState::running) continue;
       const bool in_swarm = state == UnitState::in_swarm;
       if (in_swarm && reader.waits_for(transfer, unit)) continue;
-      if (in_swarm) transfer->queue(unit, UnitState::idle);
-      if (all_kept && !in_swarm)
-        want_ahead(transfer, {unit, unit + 1});
+      if (in_swarm)
+        state_.queue.want_now(transfer, unit);
+      else if (all_kept)
+        state_.queue.want_ahead(transfer, {unit, unit + 1});
       else
-        want(transfer, unit, in_swarm);
-      wake_.notify_one();
+        state_.queue.want(transfer, unit);
+      state_.work.notify_one();
     }
   }
   return all_here ? std::optional<Status>(Status()) : std::nullopt;
@@ -367,11 +334,16 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, 
 // silent for long enough. Returns the runs of the parts.
 Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
   const bool all_kept = what.all || what.range.length > kPassMax;
-  UniqueLock lock(mutex_);
-  SwarmFetch::Reader reader(swarm_, what.all);
+  UniqueLock lock(state_.mutex);
+  SwarmFetch::Reader reader(state_.swarm, what.all);
   queue(parts, what, all_kept);
-  auto own = take_own(parts);
-  if (!is_idle()) wake_.notify_one();
+  auto own = state_.queue.take_own([&parts](const Transfer& transfer, std::size_t unit) {
+    return std::ranges::any_of(parts, [&](const Part& part) {
+      return !part.place.pack && part.home.transfer.get() == &transfer && part.units.first <= unit &&
+             unit < part.units.second;
+    });
+  });
+  if (!state_.queue.is_idle()) state_.work.notify_one();
   if (own) {
     lock.unlock();
     run(std::move(*own));
@@ -382,7 +354,7 @@ Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdR
       WEFT_CHECK(*end);
       return pieces_of(parts, what.range);
     }
-    arrived_.wait_for(lock, kUsed);
+    state_.arrived.wait_for(lock, kUsed);
   }
 }
 

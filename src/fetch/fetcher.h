@@ -4,12 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -24,10 +22,10 @@
 #include "fetch/fetch_bases.h"
 #include "fetch/fetch_options.h"
 #include "fetch/fetch_sources.h"
+#include "fetch/fetch_state.h"
 #include "fetch/manifest_fetch.h"
 #include "fetch/passing_bytes.h"
 #include "fetch/rate_meter.h"
-#include "fetch/swarm_fetch.h"
 #include "fetch/transfer.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/source.h"
@@ -80,19 +78,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
  private:
   using Clock = Transfer::Clock;
   class Swarm;
-  struct Task {
-    std::shared_ptr<Transfer> transfer;
-    std::size_t unit = 0;
-    std::size_t end = 0;                    // once running: units [unit, end) move together; adjacent in the pack
-    bool absent = false;                    // once running: no known source has its bytes, or these are silent
-    Traffic traffic = Traffic::foreground;  // once running
-    bool same = false;                      // once running: its units equal the base
-    bool young = false;                     // once running: sources may soon have the bytes that they lack
-    std::shared_ptr<const PackReader> passed = {};  // once moved: the bytes, if the cache has no space for them
-    std::shared_ptr<OfferedUnit> offered = {};      // to be read, instead of units of one transfer
-    Range range() const;
-    std::vector<ChunkRun> runs() const;  // one for each unit
-  };
   struct Home {
     std::shared_ptr<Transfer> transfer;
     std::uint64_t offset = 0;  // of the blob, in the transfer's pack
@@ -107,10 +92,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
     std::map<std::size_t, OpenPlace> passed = {};  // units that came and were not kept
   };
 
-  using Queue = std::deque<Task>;
-
   Result<std::vector<Part>> parts_of(const DecodedVersion& content, std::uint32_t file, Range range)
-      WEFT_EXCLUDES(mutex_);
+      WEFT_EXCLUDES(state_.mutex);
   Status find_homes(const DecodedVersion& content, std::uint32_t file, std::vector<Part>& parts)
       WEFT_EXCLUDES(planning_);
   void expect(const DecodedVersion& content, const std::vector<Extent>& absent);
@@ -120,82 +103,63 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Status add_transfer(const DecodedVersion& content, std::optional<std::uint32_t> file, FetchPlan plan,
                       std::unique_ptr<FetchPack> pack) WEFT_REQUIRES(planning_);
   Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const OpenPlace> places,
-                                              std::span<const Extent> absent) WEFT_EXCLUDES(mutex_);
-  bool set_home(Part& part, VersionId version, std::uint32_t file) const WEFT_REQUIRES(mutex_);
+                                              std::span<const Extent> absent) WEFT_EXCLUDES(state_.mutex);
+  bool set_home(Part& part, VersionId version, std::uint32_t file) const WEFT_REQUIRES(state_.mutex);
   static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, bool waited = false) WEFT_REQUIRES(mutex_);
-  using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
-  void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
-  void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
-  void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
+  void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(state_.mutex);
   std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader)
-      WEFT_REQUIRES(mutex_);
-  void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(mutex_);
+      WEFT_REQUIRES(state_.mutex);
+  void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(state_.mutex);
   static std::uint64_t bytes_here(const Part& part, Range range);
-  void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
-  Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);
-  std::optional<Task> take_own(const std::vector<Part>& parts) WEFT_REQUIRES(mutex_);
-  std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(mutex_);
-  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(mutex_);
+  void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(state_.mutex);
+  Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(state_.mutex);
+  std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(state_.mutex);
+  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
 
-  OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(mutex_);
-  bool is_coming(const ContentId& blob) const WEFT_EXCLUDES(mutex_);
+  OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(state_.mutex);
+  bool is_coming(const ContentId& blob) const WEFT_EXCLUDES(state_.mutex);
 
   // fetcher_same.cc
-  std::optional<Task> take_same() WEFT_REQUIRES(mutex_);
-  void compare(const Task& task) WEFT_EXCLUDES(mutex_);
-  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) WEFT_EXCLUDES(mutex_);
-  Queue& ahead_of(const Transfer& transfer, std::size_t unit) WEFT_REQUIRES(mutex_) {
-    return transfer.is_same(unit) ? same_ : ahead_;
-  }
-  Result<std::optional<std::vector<Digest>>> copy_same(Task& task, const std::vector<ChunkRun>& runs)
-      WEFT_EXCLUDES(mutex_);
-  std::optional<std::vector<Digest>> read_base(const Task& task, const std::vector<ChunkRun>& runs,
-                                               std::span<std::byte> to) WEFT_EXCLUDES(mutex_);
-  void leave_same(const Task& task) WEFT_EXCLUDES(mutex_);
+  void compare(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);
+  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) WEFT_EXCLUDES(state_.mutex);
+  Result<std::optional<std::vector<Digest>>> copy_same(FetchTask& task, const std::vector<ChunkRun>& runs)
+      WEFT_EXCLUDES(state_.mutex);
+  std::optional<std::vector<Digest>> read_base(const FetchTask& task, const std::vector<ChunkRun>& runs,
+                                               std::span<std::byte> to) WEFT_EXCLUDES(state_.mutex);
+  void leave_same(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);
 
   void work();
-  void run(Task task);
-  std::optional<Task> next() WEFT_EXCLUDES(mutex_);
-  std::optional<Task> take_wanted() WEFT_REQUIRES(mutex_);
-  std::optional<Task> take_ahead() WEFT_REQUIRES(mutex_);
-  Task take(Queue& queue, std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
-  static bool dropped(Queue& queue, std::size_t at);
-  bool is_idle() const WEFT_REQUIRES(mutex_) {
-    return wanted_.empty() && ahead_.empty() && same_.empty() && !swarm_.has_offer();
-  }
-  void drop_past() WEFT_REQUIRES(mutex_);
-  Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
-  Readiness readiness_ahead(const Task& task) const WEFT_REQUIRES(mutex_);
-  bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
-  void wake_reader() WEFT_EXCLUDES(mutex_);
-  Result<std::vector<Digest>> move(Task& task, const std::vector<ChunkRun>& runs);
+  void run(FetchTask task);
+  std::optional<FetchTask> next() WEFT_EXCLUDES(state_.mutex);
+  void wake_reader() WEFT_EXCLUDES(state_.mutex);
+  Result<std::vector<Digest>> move(FetchTask& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
   bool may_still_come(const Transfer& transfer, const Error& error) const;
-  Clock::time_point waited_until(const Task& task) const WEFT_EXCLUDES(mutex_);
-  void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) WEFT_EXCLUDES(mutex_);
-  Status keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);
+  Clock::time_point waited_until(const FetchTask& task) const WEFT_EXCLUDES(state_.mutex);
+  void ended(FetchTask& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun)
+      WEFT_EXCLUDES(state_.mutex);
+  Status keep_or_pass(FetchTask& task, const Status& room, std::span<const std::byte> bytes)
+      WEFT_EXCLUDES(state_.mutex);
 
-  void keep() WEFT_EXCLUDES(mutex_);
-  std::shared_ptr<Transfer> due() WEFT_REQUIRES(mutex_);
+  void keep() WEFT_EXCLUDES(state_.mutex);
+  std::shared_ptr<Transfer> due() WEFT_REQUIRES(state_.mutex);
   void added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added)
-      WEFT_REQUIRES(mutex_);
-  void drop_idle() WEFT_REQUIRES(mutex_);
-  void limit_open() WEFT_EXCLUDES(mutex_);
+      WEFT_REQUIRES(state_.mutex);
+  void drop_idle() WEFT_REQUIRES(state_.mutex);
+  void limit_open() WEFT_EXCLUDES(state_.mutex);
 
   // fetcher_room.cc: keeps the cache within its bound.
-  Status make_room(const Task& task) WEFT_EXCLUDES(mutex_);  // for a running task
-  bool is_queued(const std::shared_ptr<Transfer>& transfer) const WEFT_REQUIRES(mutex_);
-  void hurry_complete() WEFT_REQUIRES(mutex_);
+  Status make_room(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);  // for a running task
+  void hurry_complete() WEFT_REQUIRES(state_.mutex);
   struct CacheUse {
     std::uint64_t listed = 0;    // disk bytes of packs in the index
     std::uint64_t unlisted = 0;  // disk bytes of packs that are not in the index yet
     std::uint64_t total() const { return listed + unlisted; }
   };
-  Result<CacheUse> cache_use() WEFT_EXCLUDES(mutex_);
-  Result<std::uint64_t> evict_for(std::uint64_t bytes) WEFT_EXCLUDES(mutex_);
-  void stay_within_cache() WEFT_EXCLUDES(mutex_);
-  std::uint64_t coming_bytes() WEFT_EXCLUDES(mutex_);
+  Result<CacheUse> cache_use() WEFT_EXCLUDES(state_.mutex);
+  Result<std::uint64_t> evict_for(std::uint64_t bytes) WEFT_EXCLUDES(state_.mutex);
+  void stay_within_cache() WEFT_EXCLUDES(state_.mutex);
+  std::uint64_t coming_bytes() WEFT_EXCLUDES(state_.mutex);
 
   Store& store_;
   FetchedCache& cache_;
@@ -204,32 +168,21 @@ class Fetcher final : public ColdReads, public LocalBytes {
   FetchSources sources_;
   ManifestFetch manifests_;
   FetchBases bases_;
-  Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
-  Mutex making_room_ WEFT_ACQUIRED_BEFORE(mutex_);
-  mutable Mutex mutex_;
-  Condition wake_;     // a task was queued, or the end
-  Condition arrived_;  // units arrived, or blobs entered the index
-  Condition keeper_;
-  Queue wanted_ WEFT_GUARDED_BY(mutex_);
-  Queue ahead_ WEFT_GUARDED_BY(mutex_);
-  Queue same_ WEFT_GUARDED_BY(mutex_);  // as ahead_, for units that equal the base
-  SwarmFetch swarm_ WEFT_GUARDED_BY(mutex_);
-  unsigned absent_running_ WEFT_GUARDED_BY(mutex_) = 0;
-  unsigned same_running_ WEFT_GUARDED_BY(mutex_) = 0;
-  bool one_polls_ WEFT_GUARDED_BY(mutex_) = false;  // a worker polls for a free source
-  std::minstd_rand random_ WEFT_GUARDED_BY(mutex_){std::random_device{}()};
-  std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(mutex_);  // and their state
-  std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
-  PassingBytes passing_ WEFT_GUARDED_BY(mutex_){64U << 20U};
-  FetchPolicy policy_ WEFT_GUARDED_BY(mutex_);
-  std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
-  bool over_ WEFT_GUARDED_BY(mutex_) = false;               // the cache may exceed its bound
-  Clock::time_point full_until_ WEFT_GUARDED_BY(mutex_){};  // the end of the last wait for space (make_room)
-  VainEviction in_vain_ WEFT_GUARDED_BY(mutex_);
-  RateMeter rate_ WEFT_GUARDED_BY(mutex_);
-  SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
-  bool ending_ WEFT_GUARDED_BY(mutex_) = false;
-  Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
+  FetchState state_;
+  Mutex planning_ WEFT_ACQUIRED_BEFORE(state_.mutex);  // held to begin a transfer
+  Mutex making_room_ WEFT_ACQUIRED_BEFORE(state_.mutex);
+  bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;                            // a worker polls for a free source
+  std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(state_.mutex);  // and their state
+  std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(state_.mutex);  // blobs that are not in the index yet
+  PassingBytes passing_ WEFT_GUARDED_BY(state_.mutex){64U << 20U};
+  FetchPolicy policy_ WEFT_GUARDED_BY(state_.mutex);
+  std::uint64_t room_ WEFT_GUARDED_BY(state_.mutex) = 0;          // bytes that fit into the cache without eviction
+  bool over_ WEFT_GUARDED_BY(state_.mutex) = false;               // the cache may exceed its bound
+  Clock::time_point full_until_ WEFT_GUARDED_BY(state_.mutex){};  // the end of the last wait for space (make_room)
+  VainEviction in_vain_ WEFT_GUARDED_BY(state_.mutex);
+  RateMeter rate_ WEFT_GUARDED_BY(state_.mutex);
+  SourceCount local_ WEFT_GUARDED_BY(state_.mutex){"local"};
+  Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(state_.mutex);
   std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;
   std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(measuring_use_);  // when cache_bytes_ was measured
   std::unique_ptr<Swarm> swarming_;                                          // null: no swarms

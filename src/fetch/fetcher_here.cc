@@ -19,7 +19,7 @@ OpenPlace Fetcher::arrived(const ChunkRun& run) const {
 }
 
 bool Fetcher::is_coming(const ContentId& blob) const {
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   return homes_.contains(blob);
 }
 
@@ -27,7 +27,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
   std::vector<OpenPlace> places;
   std::vector<ContentId> others;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     for (const ChunkRun& run : runs) {
       places.push_back(arrived(run));
       if (!places.back().pack) others.push_back(run.id);

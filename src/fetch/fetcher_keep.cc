@@ -31,8 +31,8 @@ std::shared_ptr<Transfer> Fetcher::due() {
   for (const auto& transfer : transfers_) {
     if (transfer->whole_bytes() == 0 || transfer->adding) continue;
     const bool full = !transfer->file && transfer->complete();  // a complete group gets no more units
-    if (ending_ || full || transfer->hurries() || transfer->whole_bytes() >= kAddBytes || moved + kAddAfter <= now ||
-        transfer->moved() + kAddLatest <= now)
+    if (state_.ending || full || transfer->hurries() || transfer->whole_bytes() >= kAddBytes ||
+        moved + kAddAfter <= now || transfer->moved() + kAddLatest <= now)
       return transfer;
   }
   return nullptr;
@@ -48,18 +48,18 @@ void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& bl
   for (const FetchedBlob& blob : blobs)
     if (const auto home = homes_.find(blob.id); home != homes_.end() && home->second.transfer.get() == &transfer)
       homes_.erase(home);
-  arrived_.notify_all();
+  state_.arrived.notify_all();
 }
 
 // Drops transfers that are complete or unused. Their readers keep the runs they have; the next request for a missing
 // blob begins a new transfer. If the pack keeps nothing, that happens soon: the disk may have space by then.
 void Fetcher::drop_idle() {
   const auto now = Clock::now();
-  std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) WEFT_REQUIRES(mutex_) {
-    if (transfer->busy_bytes() > 0 || transfer->adding || transfer->whole_bytes() > 0 || swarm_.has(*transfer))
+  std::erase_if(transfers_, [&](const std::shared_ptr<Transfer>& transfer) WEFT_REQUIRES(state_.mutex) {
+    if (transfer->busy_bytes() > 0 || transfer->adding || transfer->whole_bytes() > 0 || state_.swarm.has(*transfer))
       return false;
     const bool over = transfer->complete() && transfer->indexed.ok();
-    const bool kept = transfer->pack->id() != kPassingPack || is_queued(transfer);
+    const bool kept = transfer->pack->id() != kPassingPack || state_.queue.has(*transfer);
     if (!over && kept && transfer->used() != Clock::time_point() && transfer->used() + options_.kept > now)
       return false;
     log_debug(LogCategory::fetch, "transfer {} ends: {}", transfer->log_id, over ? "complete" : "incomplete, unused");
@@ -74,26 +74,26 @@ void Fetcher::drop_idle() {
 // Keeps the number of open transfers, and so of descriptors, within its bound: closes complete and unread ones. While
 // readers use all of them, the bound is exceeded.
 void Fetcher::limit_open() {
-  UniqueLock lock(mutex_);
-  for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !ending_;) {
+  UniqueLock lock(state_.mutex);
+  for (const auto until = Clock::now() + kCloseWait; transfers_.size() >= kOpenTransfersMax && !state_.ending;) {
     bool ends = false;
-    drop_past();
+    state_.queue.drop_past();
     for (const auto& transfer : transfers_) {
       const bool unread = transfer->used() + kUnread <= Clock::now();
-      if (transfer->busy_bytes() > 0 || !(transfer->complete() || unread) || is_queued(transfer)) continue;
+      if (transfer->busy_bytes() > 0 || !(transfer->complete() || unread) || state_.queue.has(*transfer)) continue;
       transfer->let_go();
       if (transfer->whole_bytes() > 0) transfer->hurry();
       ends = true;
     }
     drop_idle();
     if (!ends || Clock::now() >= until || transfers_.size() < kOpenTransfersMax) return;
-    keeper_.notify_one();
-    arrived_.wait_for(lock, kTick);
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kTick);
   }
 }
 
 void Fetcher::keep() {
-  UniqueLock lock(mutex_);
+  UniqueLock lock(state_.mutex);
   for (;;) {
     while (const auto transfer = due()) {
       const std::vector<FetchedBlob> blobs = transfer->take_whole();
@@ -106,18 +106,18 @@ void Fetcher::keep() {
     }
     drop_idle();
     passing_.drop_older(options_.kept);
-    if (ending_) return;
+    if (state_.ending) return;
     if (over_) {
       lock.unlock();
       stay_within_cache();
       lock.lock();
     }
-    keeper_.wait_for(lock, kTick);
+    state_.keep.wait_for(lock, kTick);
   }
 }
 
 Status Fetcher::wait_indexed(VersionId version) {
-  UniqueLock lock(mutex_);
+  UniqueLock lock(state_.mutex);
   for (;;) {
     bool open = false;
     for (const auto& transfer : transfers_) {
@@ -129,9 +129,9 @@ Status Fetcher::wait_indexed(VersionId version) {
         return std::exchange(transfer->indexed, Status());
       }
     }
-    if (!open || ending_) return {};
-    keeper_.notify_one();
-    arrived_.wait_for(lock, kTick);
+    if (!open || state_.ending) return {};
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kTick);
   }
 }
 

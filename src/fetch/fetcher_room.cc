@@ -39,7 +39,7 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
     use.listed += pack.disk_bytes;
     listed.insert(pack.id);
   }
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   for (const auto& transfer : transfers_)
     if (!listed.contains(transfer->pack->id())) use.unlisted += disk_bytes_of(transfer->pack->fd());
   return use;
@@ -59,40 +59,34 @@ std::uint64_t Fetcher::cache_bytes() {
 
 // Returns the bytes of running units, which may not have disk blocks yet.
 std::uint64_t Fetcher::coming_bytes() {
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   std::uint64_t bytes = 0;
   for (const auto& transfer : transfers_) bytes += transfer->busy_bytes();
   return bytes;
-}
-
-bool Fetcher::is_queued(const std::shared_ptr<Transfer>& transfer) const {
-  const auto of_it = [&](const Task& task) { return task.transfer == transfer; };
-  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) ||
-         std::ranges::any_of(same_, of_it) || swarm_.has(*transfer);
 }
 
 // Asks the keeper thread to index complete transfers, because only indexed packs can be evicted.
 void Fetcher::hurry_complete() {
   for (const auto& transfer : transfers_)
     if (transfer->complete()) transfer->hurry();
-  keeper_.notify_one();
+  state_.keep.notify_one();
 }
 
 void Fetcher::let_go() {
-  UniqueLock lock(mutex_);
-  for (bool open = true; open && !ending_;) {
+  UniqueLock lock(state_.mutex);
+  for (bool open = true; open && !state_.ending;) {
     open = false;
-    drop_past();
+    state_.queue.drop_past();
     for (const auto& transfer : transfers_) {
-      if (transfer->busy_bytes() > 0 || is_queued(transfer)) continue;
+      if (transfer->busy_bytes() > 0 || state_.queue.has(*transfer)) continue;
       transfer->let_go();
       if (transfer->whole_bytes() == 0 && !transfer->adding) continue;
       transfer->hurry();
       open = true;
     }
     if (!open) break;
-    keeper_.notify_one();
-    arrived_.wait_for(lock, kPoll);
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kPoll);
   }
   drop_idle();
 }
@@ -102,11 +96,11 @@ void Fetcher::let_go() {
 Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   std::uint64_t cache_max = 0;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     cache_max = policy_.cache_max;
-    drop_past();
+    state_.queue.drop_past();
     for (const auto& transfer : transfers_)
-      if (transfer->used() + kIdle <= Clock::now() && !is_queued(transfer)) transfer->let_go();
+      if (transfer->used() + kIdle <= Clock::now() && !state_.queue.has(*transfer)) transfer->let_go();
     drop_idle();
   }
   WEFT_TRY(const CacheUse use, cache_use());
@@ -114,7 +108,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   if (use.total() + bytes <= cache_max) return use.total();
   const std::uint64_t available = space_.available();
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     if (space_.left() < bytes && in_vain_.holds(available)) return use.total();
   }
   const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
@@ -123,7 +117,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   bound.disk_bytes_max = cache_max - std::min(cache_max, others);
   WEFT_TRY(const EvictReport report, evict(bound));
   if (report.packs > 0 && space_.available() <= available) {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     in_vain_.note(available);
   }
   return report.kept_bytes + use.unlisted;
@@ -138,7 +132,7 @@ Result<EvictReport> Fetcher::evict(const EvictOptions& options) {
 // Reserves space for the bytes of a task. Waits up to kRoomPatience, because packs that were just closed can soon be
 // evicted. After a failure, later calls try without a wait, until none has failed for kFullRemembered, and each
 // kFullUntried one of them tries.
-Status Fetcher::make_room(const Task& task) {
+Status Fetcher::make_room(const FetchTask& task) {
   const Error no_room{Errc::no_space, "cache_max and the free space of the disk leave no room for fetched bytes"};
   if (task.transfer->pack->id() == kPassingPack) return no_room;
   const std::uint64_t bytes = task.range().length;
@@ -146,7 +140,7 @@ Status Fetcher::make_room(const Task& task) {
   for (;;) {
     const std::uint64_t coming = coming_bytes();
     {
-      const MutexLock lock(mutex_);
+      const MutexLock lock(state_.mutex);
       if (room_ >= bytes && space_.left() >= coming) {
         room_ -= bytes;
         return {};
@@ -155,43 +149,43 @@ Status Fetcher::make_room(const Task& task) {
       if (now >= full_until_ && now < full_until_ + kFullUntried) return no_room;
     }
     WEFT_TRY(const std::uint64_t used, evict_for(coming));
-    UniqueLock lock(mutex_);
+    UniqueLock lock(state_.mutex);
     const std::uint64_t bound = space_.bound(policy_.cache_max, used);
     room_ = bound - std::min(bound, used + coming);
     if (used + coming <= bound) return {};
     hurry_complete();
     const auto now = Clock::now();
     if (now >= full_until_ + kFullRemembered) full_until_ = now + kRoomPatience;
-    if (ending_ || now >= full_until_) {
+    if (state_.ending || now >= full_until_) {
       full_until_ = now;
       return no_room;
     }
-    arrived_.wait_for(lock, kPoll);
+    state_.arrived.wait_for(lock, kPoll);
   }
 }
 
 void Fetcher::set_policy(const FetchPolicy& policy) {
   bases_.allow(policy.sparse);
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   policy_ = policy;
   room_ = 0;
   full_until_ = {};
   over_ = policy.cache_max != UINT64_MAX;
-  keeper_.notify_one();
+  state_.keep.notify_one();
 }
 
 // Evicts down to a changed bound. The keeper thread repeats it until the packs in excess are closed.
 void Fetcher::stay_within_cache() {
   const auto used = evict_for(0);
   if (!used.ok()) log_warning("the cache keeps more than its bound: {}", used.error().message);
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   over_ = used.ok() && *used > policy_.cache_max;
 }
 
 // ColdAdvice::keeps counts the space of evictable packs too.
 ColdAdvice Fetcher::advice() {
   const std::uint64_t used = cache_bytes();
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   return {policy_.cold, rate_.bytes_per_s(), space_.bound(policy_.cache_max, used)};
 }
 

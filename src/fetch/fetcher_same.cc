@@ -1,8 +1,6 @@
 // Chunks that are equal in a blob and its base, at the same offset. Their digests are compared once the first chunk of
 // the blob has arrived with its proof. Equal chunks are copied locally, without a source, and verified like all others.
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -11,30 +9,12 @@
 #include "os/sys.h"
 
 namespace weft {
-namespace {
-
-// Moves the tasks for which `goes` is true to the end of another queue, in their order.
-template <class Queue, class Goes>
-void move_tasks(Queue& from, Queue& to, const Goes& goes) {
-  const auto moved = std::stable_partition(from.begin(), from.end(), std::not_fn(goes));
-  std::move(moved, from.end(), std::back_inserter(to));
-  from.erase(moved, from.end());
-}
-
-}  // namespace
-
-std::optional<Fetcher::Task> Fetcher::take_same() {
-  while (!same_.empty())
-    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
-  return {};
-}
-
 // Compares the blobs whose first chunk this task has fetched.
-void Fetcher::compare(const Task& task) {
+void Fetcher::compare(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
   std::vector<std::size_t> blobs;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     for (std::size_t unit = task.unit; unit < task.end; ++unit) {
       const std::size_t blob = transfer.plan.units[unit].blob;
       if (transfer.is_uncompared(unit) && (blobs.empty() || blobs.back() != blob)) blobs.push_back(blob);
@@ -56,19 +36,19 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
   }
   const auto is_same = [&](std::uint64_t chunk) { return chunk < bases.size() && (*ours)[chunk] == bases[chunk]; };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   for (std::size_t unit = first; unit < end; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
     transfer->set_same(unit, is_same(transfer->plan.units[unit].run.first));
   }
   transfer->compared(blob, ours ? *ours : std::vector<Digest>());
-  move_tasks(ahead_, same_, [&](const Task& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
+  state_.queue.found_same(transfer);
 }
 
 // Reads the chunks of a task from their bases. Returns the digests of the chunks; nothing if a base is missing or
 // damaged.
-std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs,
+std::optional<std::vector<Digest>> Fetcher::read_base(const FetchTask& task, const std::vector<ChunkRun>& runs,
                                                       std::span<std::byte> to) {
   VersionBases& bases = *task.transfer->bases;
   std::vector<std::optional<BasePair>> pairs;
@@ -78,7 +58,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
   if (!bases_.are_allowed()) return {};
   std::vector<Digest> expected;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     for (std::size_t unit = task.unit; unit < task.end; ++unit) expected.push_back(task.transfer->expected(unit));
   }
   for (const RunBase& base : places)
@@ -96,7 +76,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
 }
 
 // Copies the units of a task from their bases to the pack. Returns the result of read_base().
-Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(Task& task, const std::vector<ChunkRun>& runs) {
+Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(FetchTask& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
@@ -109,31 +89,24 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(Task& task, const 
   for (const ChunkRun& run : runs)
     if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
   bases_.note_coded(transfer.bases, counts);
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   ++local_.reads;
   local_.bytes += range.length;
   return digests;
 }
 
 // Gives up the base of a task's blobs: their chunks are fetched from the sources.
-void Fetcher::leave_same(const Task& task) {
+void Fetcher::leave_same(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
-  const MutexLock lock(mutex_);
-  --same_running_;
+  const MutexLock lock(state_.mutex);
+  state_.queue.ended(task);
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     transfer.set_same(unit, false);
     transfer.put_back(unit);
-    (task.traffic == Traffic::ahead ? ahead_ : wanted_).push_back({task.transfer, unit});
+    state_.queue.add(task.transfer, unit, task.traffic);
   }
-  const auto is_of_task = [&](std::size_t unit) {
-    const std::size_t blob = transfer.plan.units[unit].blob;
-    return blob >= transfer.plan.units[task.unit].blob && blob <= transfer.plan.units[task.end - 1].blob;
-  };
-  const auto goes = [&](const Task& one) { return one.transfer == task.transfer && is_of_task(one.unit); };
-  for (const Task& one : same_)
-    if (goes(one)) transfer.set_same(one.unit, false);
-  move_tasks(same_, ahead_, goes);
-  wake_.notify_one();
+  state_.queue.leave_same(task);
+  state_.work.notify_one();
 }
 
 }  // namespace weft

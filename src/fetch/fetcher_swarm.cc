@@ -31,8 +31,8 @@ void Fetcher::Swarm::end() {
   worker_.end();
   std::vector<Digest> manifests;
   {
-    const MutexLock lock(fetcher_.mutex_);
-    manifests = fetcher_.swarm_.manifests();
+    const MutexLock lock(fetcher_.state_.mutex);
+    manifests = fetcher_.state_.swarm.manifests();
   }
   for (const Digest& manifest : manifests) swarms_.leave(manifest);
 }
@@ -41,26 +41,26 @@ Result<Worker::Pause> Fetcher::Swarm::round() {
   make_calls();
   take_offers();
   while (const auto shard = next_shard()) begin(*shard);
-  const MutexLock lock(fetcher_.mutex_);
-  for (const Digest& manifest : fetcher_.swarm_.silent()) {
+  const MutexLock lock(fetcher_.state_.mutex);
+  for (const Digest& manifest : fetcher_.state_.swarm.silent()) {
     log_debug(LogCategory::fetch, "the swarm of manifest {} is left: it gave nothing", to_hex(manifest));
     leave(manifest);
   }
   drop_past_shards();
-  return fetcher_.swarm_.is_in_use() ? Worker::Pause(kTick) : Worker::kUntilWoken;
+  return fetcher_.state_.swarm.is_in_use() ? Worker::Pause(kTick) : Worker::kUntilWoken;
 }
 
 void Fetcher::Swarm::make_calls() {
   std::vector<SwarmFetch::Call> calls;
   {
-    const MutexLock lock(fetcher_.mutex_);
-    calls = fetcher_.swarm_.take_calls();
+    const MutexLock lock(fetcher_.state_.mutex);
+    calls = fetcher_.state_.swarm.take_calls();
   }
   for (const SwarmFetch::Call& call : calls) {
     const Status made = make(call);
     if (made.ok()) continue;
     log_debug(LogCategory::fetch, "no swarm for manifest {}: {}", to_hex(call.manifest), made.error().message);
-    const MutexLock lock(fetcher_.mutex_);
+    const MutexLock lock(fetcher_.state_.mutex);
     leave(call.manifest);
   }
 }
@@ -85,18 +85,19 @@ Status Fetcher::Swarm::make(const SwarmFetch::Call& call) {
 void Fetcher::Swarm::take_offers() {
   while (auto unit = swarms_.take()) {
     {
-      const MutexLock lock(fetcher_.mutex_);
-      fetcher_.swarm_.offer(std::move(unit));
+      const MutexLock lock(fetcher_.state_.mutex);
+      fetcher_.state_.swarm.offer(std::move(unit));
     }
-    fetcher_.wake_.notify_one();
+    fetcher_.state_.work.notify_one();
   }
 }
 
 // Leaves the swarm of a version. Its missing units come by the ordinary way.
 void Fetcher::Swarm::leave(const Digest& manifest) {
   std::erase_if(shards_, [&](const Shards& one) { return one.content->row.manifest == manifest; });
-  for (auto& [transfer, unit] : fetcher_.swarm_.leave(manifest)) fetcher_.ahead_.push_back({transfer, unit});
-  fetcher_.wake_.notify_one();
+  for (auto& [transfer, unit] : fetcher_.state_.swarm.leave(manifest))
+    fetcher_.state_.queue.add(transfer, unit, Traffic::ahead);
+  fetcher_.state_.work.notify_one();
 }
 
 void Fetcher::Swarm::note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what) {
@@ -107,8 +108,8 @@ void Fetcher::Swarm::note_read(const std::shared_ptr<const DecodedVersion>& cont
   const bool at_start = what.range.offset + what.range.length <= kFileStart;
   const std::uint64_t bytes = at_start ? kAheadAtStart : content->manifest.files[what.file].size;
   const auto others = shards_of(content->manifest, what.file);
-  const MutexLock lock(fetcher_.mutex_);
-  if (fetcher_.swarm_.rests(content->row.manifest)) return;
+  const MutexLock lock(fetcher_.state_.mutex);
+  if (fetcher_.state_.swarm.rests(content->row.manifest)) return;
   auto at = std::ranges::find(shards_, content->row.id, [](const Shards& one) { return one.content->row.id; });
   if (at == shards_.end()) {
     if (shards_.size() == kVersionsMax) shards_.erase(shards_.begin());
@@ -120,8 +121,8 @@ void Fetcher::Swarm::note_read(const std::shared_ptr<const DecodedVersion>& cont
 
 // Drops shards that are begun, and those of versions of which nobody wants a unit any more: their readers have gone.
 void Fetcher::Swarm::drop_past_shards() {
-  std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(fetcher_.mutex_) {
-    const bool has_joined = fetcher_.swarm_.has_joined(one.content->row.manifest);
+  std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(fetcher_.state_.mutex) {
+    const bool has_joined = fetcher_.state_.swarm.has_joined(one.content->row.manifest);
     const bool had_joined = std::exchange(one.has_joined, one.has_joined || has_joined);
     return (!one.read && one.others.empty()) || (had_joined && !has_joined);
   });
@@ -130,13 +131,14 @@ void Fetcher::Swarm::drop_past_shards() {
 // Returns the next shard to begin. While its version has many unfinished transfers, or has not joined its swarm yet,
 // the shard waits.
 std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
-  const MutexLock lock(fetcher_.mutex_);
+  const MutexLock lock(fetcher_.state_.mutex);
   drop_past_shards();
-  if (fetcher_.ending_) return {};
+  if (fetcher_.state_.ending) return {};
   for (Shards& one : shards_) {
     const Digest& manifest = one.content->row.manifest;
     if (one.read && swarms_.has_partners(manifest)) return std::exchange(one.read, std::nullopt);
-    if (!fetcher_.swarm_.has_joined(manifest) || fetcher_.swarm_.transfers(manifest) >= kTransfersMax) continue;
+    if (!fetcher_.state_.swarm.has_joined(manifest) || fetcher_.state_.swarm.transfers(manifest) >= kTransfersMax)
+      continue;
     if (one.others.empty()) continue;
     const std::uint32_t file = one.others.front();
     one.others.pop_front();
@@ -149,9 +151,9 @@ std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
 bool Fetcher::Swarm::has_room(std::uint64_t bytes) {
   std::uint64_t cache_max = 0;
   {
-    const MutexLock lock(fetcher_.mutex_);
+    const MutexLock lock(fetcher_.state_.mutex);
     cache_max = fetcher_.policy_.cache_max;
-    bytes += fetcher_.swarm_.units() * kDigestChunk;
+    bytes += fetcher_.state_.swarm.units() * kDigestChunk;
   }
   bytes += fetcher_.coming_bytes();
   const auto use = fetcher_.cache_use();
@@ -166,7 +168,7 @@ void Fetcher::Swarm::begin(const Shard& shard) {
     const MutexLock planning(fetcher_.planning_);
     begun = fetcher_.begin_transfer(*content, number);
   }
-  const MutexLock lock(fetcher_.mutex_);
+  const MutexLock lock(fetcher_.state_.mutex);
   if (!begun.ok()) {
     log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
     std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.content; });
@@ -175,9 +177,9 @@ void Fetcher::Swarm::begin(const Shard& shard) {
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
     const auto home = fetcher_.homes_.find(extent.id);
-    if (home == fetcher_.homes_.end() || !fetcher_.swarm_.takes(*home->second.transfer)) continue;
+    if (home == fetcher_.homes_.end() || !fetcher_.state_.swarm.takes(*home->second.transfer)) continue;
     const auto& transfer = home->second.transfer;
-    fetcher_.want_ahead(
+    fetcher_.state_.queue.want_ahead(
         transfer, units_in(transfer->plan, {home->second.offset, std::min(extent.id.length, bytes - extent.offset)}));
   }
 }
@@ -192,10 +194,10 @@ std::pair<std::shared_ptr<Transfer>, std::size_t> Fetcher::Swarm::unit_of(const 
 }
 
 // Begins the next missing units of an offered unit that are adjacent in one pack. `at`: the first chunk to look at.
-std::optional<Fetcher::Task> Fetcher::Swarm::next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks,
-                                                       std::size_t& at) {
-  Task task;
-  const MutexLock lock(fetcher_.mutex_);
+std::optional<FetchTask> Fetcher::Swarm::next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks,
+                                                   std::size_t& at) {
+  FetchTask task;
+  const MutexLock lock(fetcher_.state_.mutex);
   for (std::uint64_t bytes = 0; at < chunks.size() && bytes < kReadMax; ++at) {
     const auto [transfer, number] = unit_of(run_of(unit, chunks[at]));
     const bool lacks =
@@ -215,8 +217,8 @@ std::optional<Fetcher::Task> Fetcher::Swarm::next_part(const OfferedUnit& unit, 
 
 // True unless a chunk of the unit is still missing in a transfer.
 bool Fetcher::Swarm::has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks) {
-  const MutexLock lock(fetcher_.mutex_);
-  return std::ranges::all_of(chunks, [&](const RunChunk& chunk) WEFT_REQUIRES(fetcher_.mutex_) {
+  const MutexLock lock(fetcher_.state_.mutex);
+  return std::ranges::all_of(chunks, [&](const RunChunk& chunk) WEFT_REQUIRES(fetcher_.state_.mutex) {
     const auto [transfer, number] = unit_of(run_of(unit, chunk));
     return !transfer || transfer->state(number) == UnitState::here;
   });
@@ -238,15 +240,15 @@ void Fetcher::Swarm::read(std::shared_ptr<OfferedUnit> unit) {
   if (status.ok() && has_all(*unit, chunks)) unit->arrived();
   unit.reset();
   {
-    const MutexLock lock(fetcher_.mutex_);
-    fetcher_.swarm_.ended(manifest, !came.empty());
+    const MutexLock lock(fetcher_.state_.mutex);
+    fetcher_.state_.swarm.ended(manifest, !came.empty());
     if (!status.ok() && status.error().code == Errc::no_space) leave(manifest);
   }
   if (came.empty()) return;
   fetcher_.sources_.arrived(manifest, came);
 }
 
-Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
+Status Fetcher::Swarm::read_part(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit) {
   const auto begun = Clock::now();
   const auto digests = move(task, unit);
   if (!digests.ok()) {
@@ -256,18 +258,18 @@ Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>&
     return digests.error();
   }
   fetcher_.ended(task, digests, begun);
-  fetcher_.arrived_.notify_all();
+  fetcher_.state_.arrived.notify_all();
   return {};
 }
 
-Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
+Result<std::vector<Digest>> Fetcher::Swarm::move(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit) {
   WEFT_CHECK(fetcher_.make_room(task));
   const auto runs = task.runs();
   FetchSources::Request request{task.transfer->manifest, runs, {}};
   request.aid.traffic = Traffic::ahead;
   request.aid.is_wanted = [this, unit] {
-    const MutexLock lock(fetcher_.mutex_);
-    return !fetcher_.ending_ && unit->is_wanted();
+    const MutexLock lock(fetcher_.state_.mutex);
+    return !fetcher_.state_.ending && unit->is_wanted();
   };
   request.aid.came = [this] { fetcher_.wake_reader(); };
   request.aid.subject = task.transfer->subject;
@@ -279,11 +281,12 @@ Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_p
 }
 
 // The swarm lacks the unit again. If it was left meanwhile, the units come by the ordinary way.
-void Fetcher::Swarm::put_back(const Task& task) {
-  const MutexLock lock(fetcher_.mutex_);
+void Fetcher::Swarm::put_back(const FetchTask& task) {
+  const MutexLock lock(fetcher_.state_.mutex);
   for (std::size_t unit = task.unit; unit < task.end; ++unit)
-    if (!fetcher_.swarm_.put_back(task.transfer, unit)) fetcher_.ahead_.push_back({task.transfer, unit});
-  fetcher_.wake_.notify_one();
+    if (!fetcher_.state_.swarm.put_back(task.transfer, unit))
+      fetcher_.state_.queue.add(task.transfer, unit, Traffic::ahead);
+  fetcher_.state_.work.notify_one();
 }
 
 }  // namespace weft

@@ -53,22 +53,22 @@ class Fetcher::Swarm {
   void make_calls();
   Status make(const SwarmFetch::Call& call);
   void take_offers();
-  void leave(const Digest& manifest) WEFT_REQUIRES(fetcher_.mutex_);
-  void drop_past_shards() WEFT_REQUIRES(fetcher_.mutex_);
+  void leave(const Digest& manifest) WEFT_REQUIRES(fetcher_.state_.mutex);
+  void drop_past_shards() WEFT_REQUIRES(fetcher_.state_.mutex);
   std::optional<Shard> next_shard();
   void begin(const Shard& shard);
   bool has_room(std::uint64_t bytes);
 
-  std::pair<std::shared_ptr<Transfer>, std::size_t> unit_of(const ChunkRun& chunk) WEFT_REQUIRES(fetcher_.mutex_);
-  std::optional<Task> next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks, std::size_t& at);
-  Status read_part(Task& task, const std::shared_ptr<OfferedUnit>& unit);
-  Result<std::vector<Digest>> move(Task& task, const std::shared_ptr<OfferedUnit>& unit);
-  void put_back(const Task& task);
+  std::pair<std::shared_ptr<Transfer>, std::size_t> unit_of(const ChunkRun& chunk) WEFT_REQUIRES(fetcher_.state_.mutex);
+  std::optional<FetchTask> next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks, std::size_t& at);
+  Status read_part(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit);
+  Result<std::vector<Digest>> move(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit);
+  void put_back(const FetchTask& task);
   bool has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks);
 
   Fetcher& fetcher_;
   VersionSwarms& swarms_;
-  std::vector<Shards> shards_ WEFT_GUARDED_BY(fetcher_.mutex_);
+  std::vector<Shards> shards_ WEFT_GUARDED_BY(fetcher_.state_.mutex);
   bool ended_ = false;
   Worker worker_{"swarm"};
 };

@@ -16,6 +16,7 @@
 namespace weft {
 namespace {
 
+constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
 constexpr std::string_view kPack = "a pack of fetched bytes";
 constexpr std::size_t kAllocated = 1U << 20U;        // longer runs are written faster into allocated blocks
 constexpr std::uint64_t kRoomForLists = 64U << 20U;  // space for lists of blocks
@@ -37,10 +38,10 @@ Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std
 // Writes the bytes of a task to the pack, if make_room() found space for them. Near the cache's bound nothing is
 // allocated ahead: blocks that are allocated run by run need more extents. Without space, bytes that a reader waits for
 // pass to it from memory.
-Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) {
+Status Fetcher::keep_or_pass(FetchTask& task, const Status& room, std::span<const std::byte> bytes) {
   bool allocates = false;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     allocates = room_ >= kRoomForLists;
   }
   Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
@@ -64,13 +65,13 @@ bool Fetcher::is_young(const Transfer& transfer) const {
 // Wakes a worker to fetch the next bytes while this thread verifies and writes.
 void Fetcher::wake_reader() {
   {
-    const MutexLock lock(mutex_);
-    if (is_idle()) return;
+    const MutexLock lock(state_.mutex);
+    if (state_.queue.is_idle()) return;
   }
-  wake_.notify_one();
+  state_.work.notify_one();
 }
 
-Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun>& runs) {
+Result<std::vector<Digest>> Fetcher::move(FetchTask& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const Status room = make_room(task);
@@ -78,8 +79,8 @@ Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun
   FetchSources::Request request{transfer.manifest, runs, {}, task.young, waited_until(task)};
   request.aid.traffic = task.traffic;
   request.aid.is_wanted = [this] {
-    const MutexLock lock(mutex_);
-    return !ending_;
+    const MutexLock lock(state_.mutex);
+    return !state_.ending;
   };
   request.aid.came = [this] { wake_reader(); };
   request.aid.subject = transfer.subject;
@@ -102,8 +103,8 @@ bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const
 
 // Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
 // sources have been silent for `patience`.
-Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
-  const MutexLock lock(mutex_);
+Fetcher::Clock::time_point Fetcher::waited_until(const FetchTask& task) const {
+  const MutexLock lock(state_.mutex);
   const Transfer& transfer = *task.transfer;
   return transfer.was_put_back(task.unit) ? transfer.silent_from(task.unit) + options_.patience
                                           : Clock::time_point::max();
@@ -111,14 +112,13 @@ Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
 
 // Sets the outcome of a task's units. Releases the transfer before readers can see the outcome, so that the task does
 // not keep it open.
-void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
+void Fetcher::ended(FetchTask& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
   const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
   if (!digests.ok())
     log_debug(LogCategory::fetch, "transfer {}: no bytes at {}: {}", task.transfer->log_id, task.range().offset,
               digests.error().message);
-  const MutexLock lock(mutex_);
-  if (task.absent) --absent_running_;
-  if (task.same) --same_running_;
+  const MutexLock lock(state_.mutex);
+  state_.queue.ended(task);
   if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
   const bool is_refused = !digests.ok() && is_refusal(task.traffic, digests.error());
   const bool may_come = !digests.ok() && !is_refused && !comes_later && may_still_come(*task.transfer, digests.error());
@@ -128,12 +128,12 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
     if (comes_later || is_late) task.transfer->ask_later();
     if (is_refused || comes_later || is_late) {
       task.transfer->put_back(unit, is_late);
-      (task.traffic == Traffic::ahead ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
+      state_.queue.add(task.transfer, unit, task.traffic);
       continue;
     }
     if (!digests.ok() && !task.transfer->file && task.end - task.unit > 1) {
       task.transfer->part(unit);
-      if (task.transfer->was_asked(unit)) want(task.transfer, unit);
+      if (task.transfer->was_asked(unit)) state_.queue.want(task.transfer, unit);
       continue;
     }
     if (!digests.ok()) {
@@ -146,12 +146,12 @@ void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Cloc
       task.transfer->arrive(unit, (*digests)[unit - task.unit]);
   }
   if (task.passed) passing_.put(task.runs(), task.passed);
-  if (!digests.ok()) wake_.notify_one();  // a worker must look at the queue, because a reader's thread does not
+  if (!digests.ok()) state_.work.notify_one();  // a worker must look at the queue, because a reader's thread does not
   task.transfer.reset();
-  if (over_ || due()) keeper_.notify_one();
+  if (over_ || due()) state_.keep.notify_one();
 }
 
-void Fetcher::run(Task task) {
+void Fetcher::run(FetchTask task) {
   const auto begun = Clock::now();
   const auto runs = task.runs();
   const Digest manifest = task.transfer->manifest;
@@ -166,9 +166,31 @@ void Fetcher::run(Task task) {
     if (digests.ok()) compare(task);  // while its units run: other units of the blob wait for it
   }
   ended(task, digests, begun);
-  arrived_.notify_all();
+  state_.arrived.notify_all();
   if (!digests.ok() || task.passed) return;
   sources_.arrived(manifest, runs);
+}
+
+// Returns the next task; nothing at the end. One worker polls for a free source, and wakes the next one before it
+// starts to work.
+std::optional<FetchTask> Fetcher::next() {
+  UniqueLock lock(state_.mutex);
+  for (;;) {
+    state_.work.wait(lock, [this]() WEFT_REQUIRES(state_.mutex) { return state_.ending || !state_.queue.is_idle(); });
+    if (state_.ending) return {};
+    if (auto task = state_.queue.take()) {
+      state_.work.notify_one();
+      return task;
+    }
+    if (state_.queue.is_idle()) continue;
+    if (one_polls_) {
+      state_.work.wait(lock);
+      continue;
+    }
+    one_polls_ = true;
+    state_.work.wait_for(lock, kLookAgain);
+    one_polls_ = false;
+  }
 }
 
 void Fetcher::work() {
@@ -181,12 +203,12 @@ void Fetcher::work() {
 }
 
 FetchStatus Fetcher::status() const {
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   FetchStatus status;
   status.local = local_;
   status.sources = sources_.counts();
   status.transfers = transfers_.size();
-  status.waiting = wanted_.size() + ahead_.size() + same_.size() + swarm_.units();
+  status.waiting = state_.queue.units();
   status.manifests = manifests_.fetched();
   status.problem = sources_.problem();
   FetchBases::Counts coded = bases_.counts();
