@@ -77,7 +77,7 @@ Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const DecodedVersion& conte
   std::vector<Part> parts;
   std::vector<ContentId> blobs;
   for (std::size_t i = first; i < end; ++i) {
-    parts.push_back({published.extents[i], {}, {}, {}});
+    parts.push_back({published.extents[i], {}});
     blobs.push_back(published.extents[i].id);
   }
   // Check transfers before the index: a finished blob enters the index before it leaves its transfer.
@@ -93,10 +93,10 @@ Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const DecodedVersion& conte
 }
 
 bool Fetcher::set_home(Part& part, VersionId version, std::uint32_t file) const {
-  const auto home = homes_.find(part.extent.id);
-  if (home == homes_.end()) return false;
-  part.home = home->second;
-  part.home.same_file = part.home.transfer->version == version && part.home.transfer->file == file;
+  const TransferPlace* home = state_.table.find(part.extent.id);
+  if (home == nullptr) return false;
+  part.home = *home;
+  part.same_file = part.home.transfer->version == version && part.home.transfer->file == file;
   return true;
 }
 
@@ -143,7 +143,7 @@ Status Fetcher::begin_file(const DecodedVersion& content, std::uint32_t file) {
   {
     const MutexLock lock(state_.mutex);
     for (std::size_t i = 0; i < blobs.size(); ++i)
-      if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
+      if (!places[i].pack && state_.table.find(blobs[i]) == nullptr) absent.push_back(published.extents[i]);
   }
   if (absent.empty()) return {};
   expect(content, absent);
@@ -156,11 +156,11 @@ Status Fetcher::begin_file(const DecodedVersion& content, std::uint32_t file) {
 Result<bool> Fetcher::begin_group(const DecodedVersion& content, FileGroup group) {
   std::vector<std::pair<std::uint32_t, Extent>> unknown;
   {
-    const MutexLock lock(state_.mutex);  // before the index: blobs leave homes_ once they are in it
+    const MutexLock lock(state_.mutex);  // before the index: blobs leave the table once they are in it
     for (std::uint32_t file = group.first; file < group.end; ++file) {
       if (!is_grouped(content.manifest.files[file])) continue;
       for (const Extent& extent : content.manifest.files[file].extents)
-        if (!homes_.contains(extent.id)) unknown.emplace_back(file, extent);
+        if (state_.table.find(extent.id) == nullptr) unknown.emplace_back(file, extent);
     }
   }
   std::vector<Extent> absent;
@@ -201,8 +201,7 @@ Status Fetcher::add_transfer(const DecodedVersion& content, std::optional<std::u
   log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
             transfer->plan.blobs.size(), transfer->plan.units.size());
   const MutexLock lock(state_.mutex);
-  transfers_.push_back(transfer);
-  for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
+  state_.table.add(transfer);
   return {};
 }
 
@@ -216,9 +215,7 @@ Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span
     if (places[i].offset != file.extents[i].offset || pack.size() != file.size) break;
     {
       const MutexLock lock(state_.mutex);
-      const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
-                                      [&](const auto& one) { return one->pack->id() == pack.id(); });
-      if (filled) break;
+      if (state_.table.fills(pack.id())) break;
     }
     const auto toc = read_toc_of(store_.directory(), pack.id());
     if (!toc.ok() || !has_room(*toc, absent)) break;
@@ -387,7 +384,7 @@ std::vector<Run> Fetcher::here_of(const Part& part, Range range) const {
     end += units[unit].length;
   }
   // Another file may have other bytes behind this extent.
-  if (!part.home.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
+  if (!part.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
   return {Run{begin, end - begin, {transfer.reader, begin}}};
 }
 

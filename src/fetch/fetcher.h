@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -78,17 +77,13 @@ class Fetcher final : public ColdReads, public LocalBytes {
  private:
   using Clock = Transfer::Clock;
   class Swarm;
-  struct Home {
-    std::shared_ptr<Transfer> transfer;
-    std::uint64_t offset = 0;  // of the blob, in the transfer's pack
-    bool same_file = false;    // the pack has the layout of the requested file
-  };
   // An extent of a requested range: local, or in a transfer.
   struct Part {
     Extent extent;
     OpenPlace place;
-    Home home;
-    std::pair<std::size_t, std::size_t> units;
+    TransferPlace home = {};
+    bool same_file = false;  // the pack has the layout of the requested file
+    std::pair<std::size_t, std::size_t> units = {};
     std::map<std::size_t, OpenPlace> passed = {};  // units that came and were not kept
   };
 
@@ -116,7 +111,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(state_.mutex);
   std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
 
-  OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(state_.mutex);
   bool is_coming(const ContentId& blob) const WEFT_EXCLUDES(state_.mutex);
 
   // fetcher_same.cc
@@ -142,15 +136,12 @@ class Fetcher final : public ColdReads, public LocalBytes {
       WEFT_EXCLUDES(state_.mutex);
 
   void keep() WEFT_EXCLUDES(state_.mutex);
-  std::shared_ptr<Transfer> due() WEFT_REQUIRES(state_.mutex);
   void added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added)
       WEFT_REQUIRES(state_.mutex);
-  void drop_idle() WEFT_REQUIRES(state_.mutex);
   void limit_open() WEFT_EXCLUDES(state_.mutex);
 
   // fetcher_room.cc: keeps the cache within its bound.
   Status make_room(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);  // for a running task
-  void hurry_complete() WEFT_REQUIRES(state_.mutex);
   struct CacheUse {
     std::uint64_t listed = 0;    // disk bytes of packs in the index
     std::uint64_t unlisted = 0;  // disk bytes of packs that are not in the index yet
@@ -171,9 +162,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   FetchState state_;
   Mutex planning_ WEFT_ACQUIRED_BEFORE(state_.mutex);  // held to begin a transfer
   Mutex making_room_ WEFT_ACQUIRED_BEFORE(state_.mutex);
-  bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;                            // a worker polls for a free source
-  std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(state_.mutex);  // and their state
-  std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(state_.mutex);  // blobs that are not in the index yet
+  bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
   PassingBytes passing_ WEFT_GUARDED_BY(state_.mutex){64U << 20U};
   FetchPolicy policy_ WEFT_GUARDED_BY(state_.mutex);
   std::uint64_t room_ WEFT_GUARDED_BY(state_.mutex) = 0;          // bytes that fit into the cache without eviction

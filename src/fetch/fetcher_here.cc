@@ -6,21 +6,9 @@
 
 namespace weft {
 
-// Returns the place of a run in a transfer, if all of the run has arrived.
-OpenPlace Fetcher::arrived(const ChunkRun& run) const {
-  const auto home = homes_.find(run.id);
-  if (home == homes_.end()) return {};
-  const Transfer& transfer = *home->second.transfer;
-  const std::uint64_t offset = home->second.offset + run.offset();
-  const auto [first, end] = units_in(transfer.plan, {offset, run.length()});
-  for (std::size_t unit = first; unit < end; ++unit)
-    if (transfer.state(unit) != UnitState::here) return {};
-  return {transfer.reader, offset};
-}
-
 bool Fetcher::is_coming(const ContentId& blob) const {
   const MutexLock lock(state_.mutex);
-  return homes_.contains(blob);
+  return state_.table.find(blob) != nullptr;
 }
 
 Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
@@ -29,7 +17,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
   {
     const MutexLock lock(state_.mutex);
     for (const ChunkRun& run : runs) {
-      places.push_back(arrived(run));
+      places.push_back(state_.table.arrived(run));
       if (!places.back().pack) others.push_back(run.id);
     }
   }

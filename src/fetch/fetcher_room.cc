@@ -1,14 +1,9 @@
 // Keeps fetched bytes within the cache's bound, and a part of the disk free. Space is made before bytes arrive. Open
 // and pinned packs stay, so a reader may find no space. Its bytes then pass without being kept.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
 
-#include <fmt/core.h>
-
 #include "base/log.h"
-#include "base/text.h"
 #include "fetch/fetcher.h"
 
 namespace weft {
@@ -24,11 +19,6 @@ constexpr auto kFullUntried = std::chrono::milliseconds(250);  // a survey of ma
 constexpr auto kUseRemembered = std::chrono::seconds(1);
 constexpr auto kPoll = std::chrono::milliseconds(50);
 
-std::uint64_t disk_bytes_of(int fd) {
-  struct stat facts {};
-  return ::fstat(fd, &facts) == 0 ? static_cast<std::uint64_t>(facts.st_blocks) * 512 : 0;
-}
-
 }  // namespace
 
 Result<Fetcher::CacheUse> Fetcher::cache_use() {
@@ -40,8 +30,7 @@ Result<Fetcher::CacheUse> Fetcher::cache_use() {
     listed.insert(pack.id);
   }
   const MutexLock lock(state_.mutex);
-  for (const auto& transfer : transfers_)
-    if (!listed.contains(transfer->pack->id())) use.unlisted += disk_bytes_of(transfer->pack->fd());
+  use.unlisted = state_.table.unlisted_bytes(listed);
   return use;
 }
 
@@ -57,38 +46,18 @@ std::uint64_t Fetcher::cache_bytes() {
   return cache_bytes_;
 }
 
-// Returns the bytes of running units, which may not have disk blocks yet.
 std::uint64_t Fetcher::coming_bytes() {
   const MutexLock lock(state_.mutex);
-  std::uint64_t bytes = 0;
-  for (const auto& transfer : transfers_) bytes += transfer->busy_bytes();
-  return bytes;
-}
-
-// Asks the keeper thread to index complete transfers, because only indexed packs can be evicted.
-void Fetcher::hurry_complete() {
-  for (const auto& transfer : transfers_)
-    if (transfer->complete()) transfer->hurry();
-  state_.keep.notify_one();
+  return state_.table.coming_bytes();
 }
 
 void Fetcher::let_go() {
   UniqueLock lock(state_.mutex);
-  for (bool open = true; open && !state_.ending;) {
-    open = false;
-    state_.queue.drop_past();
-    for (const auto& transfer : transfers_) {
-      if (transfer->busy_bytes() > 0 || state_.queue.has(*transfer)) continue;
-      transfer->let_go();
-      if (transfer->whole_bytes() == 0 && !transfer->adding) continue;
-      transfer->hurry();
-      open = true;
-    }
-    if (!open) break;
+  while (!state_.ending && state_.table.close_idle()) {
     state_.keep.notify_one();
     state_.arrived.wait_for(lock, kPoll);
   }
-  drop_idle();
+  state_.table.drop_idle();
 }
 
 // Evicts packs until `bytes` more fit into the cache. Returns the bytes that the cache then has. Drops idle transfers,
@@ -98,10 +67,7 @@ Result<std::uint64_t> Fetcher::evict_for(std::uint64_t bytes) {
   {
     const MutexLock lock(state_.mutex);
     cache_max = policy_.cache_max;
-    state_.queue.drop_past();
-    for (const auto& transfer : transfers_)
-      if (transfer->used() + kIdle <= Clock::now() && !state_.queue.has(*transfer)) transfer->let_go();
-    drop_idle();
+    state_.table.drop_unused(kIdle);
   }
   WEFT_TRY(const CacheUse use, cache_use());
   cache_max = space_.bound(cache_max, use.total());
@@ -153,7 +119,8 @@ Status Fetcher::make_room(const FetchTask& task) {
     const std::uint64_t bound = space_.bound(policy_.cache_max, used);
     room_ = bound - std::min(bound, used + coming);
     if (used + coming <= bound) return {};
-    hurry_complete();
+    state_.table.hurry_complete();
+    state_.keep.notify_one();
     const auto now = Clock::now();
     if (now >= full_until_ + kFullRemembered) full_until_ = now + kRoomPatience;
     if (state_.ending || now >= full_until_) {

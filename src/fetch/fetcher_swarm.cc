@@ -176,21 +176,20 @@ void Fetcher::Swarm::begin(const Shard& shard) {
   }
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
-    const auto home = fetcher_.homes_.find(extent.id);
-    if (home == fetcher_.homes_.end() || !fetcher_.state_.swarm.takes(*home->second.transfer)) continue;
-    const auto& transfer = home->second.transfer;
+    const TransferPlace* home = fetcher_.state_.table.find(extent.id);
+    if (home == nullptr || !fetcher_.state_.swarm.takes(*home->transfer)) continue;
+    const auto& transfer = home->transfer;
     fetcher_.state_.queue.want_ahead(
-        transfer, units_in(transfer->plan, {home->second.offset, std::min(extent.id.length, bytes - extent.offset)}));
+        transfer, units_in(transfer->plan, {home->offset, std::min(extent.id.length, bytes - extent.offset)}));
   }
 }
 
 // Returns the transfer and the unit of a chunk. No transfer: no reader wants the chunk, or it is local.
 std::pair<std::shared_ptr<Transfer>, std::size_t> Fetcher::Swarm::unit_of(const ChunkRun& chunk) {
-  const auto home = fetcher_.homes_.find(chunk.id);
-  if (home == fetcher_.homes_.end() || !home->second.transfer->may_swarm || chunk.offset() >= chunk.id.length)
-    return {};
-  const auto& transfer = home->second.transfer;
-  return {transfer, units_in(transfer->plan, {home->second.offset + chunk.offset(), 1}).first};
+  const TransferPlace* home = fetcher_.state_.table.find(chunk.id);
+  if (home == nullptr || !home->transfer->may_swarm || chunk.offset() >= chunk.id.length) return {};
+  const auto& transfer = home->transfer;
+  return {transfer, units_in(transfer->plan, {home->offset + chunk.offset(), 1}).first};
 }
 
 // Begins the next missing units of an offered unit that are adjacent in one pack. `at`: the first chunk to look at.

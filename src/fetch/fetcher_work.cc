@@ -148,7 +148,7 @@ void Fetcher::ended(FetchTask& task, const Result<std::vector<Digest>>& digests,
   if (task.passed) passing_.put(task.runs(), task.passed);
   if (!digests.ok()) state_.work.notify_one();  // a worker must look at the queue, because a reader's thread does not
   task.transfer.reset();
-  if (over_ || due()) state_.keep.notify_one();
+  if (over_ || state_.table.due(state_.ending)) state_.keep.notify_one();
 }
 
 void Fetcher::run(FetchTask task) {
@@ -207,7 +207,7 @@ FetchStatus Fetcher::status() const {
   FetchStatus status;
   status.local = local_;
   status.sources = sources_.counts();
-  status.transfers = transfers_.size();
+  status.transfers = state_.table.size();
   status.waiting = state_.queue.units();
   status.manifests = manifests_.fetched();
   status.problem = sources_.problem();
