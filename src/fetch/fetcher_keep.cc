@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(250);
+constexpr auto kKeepTick = std::chrono::milliseconds(250);
 constexpr auto kCloseWait = std::chrono::seconds(2);
 
 }  // namespace
@@ -29,7 +29,7 @@ void Fetcher::limit_open() {
   for (const auto until = Clock::now() + kCloseWait; state_.table.size() >= kOpenTransfersMax && !state_.ending;) {
     if (!state_.table.close_unread() || Clock::now() >= until || state_.table.size() < kOpenTransfersMax) return;
     state_.keep.notify_one();
-    state_.arrived.wait_for(lock, kTick);
+    state_.arrived.wait_for(lock, kKeepTick);
   }
 }
 
@@ -53,7 +53,7 @@ void Fetcher::keep() {
       stay_within_cache();
       lock.lock();
     }
-    state_.keep.wait_for(lock, kTick);
+    state_.keep.wait_for(lock, kKeepTick);
   }
 }
 
@@ -63,7 +63,7 @@ Status Fetcher::wait_indexed(VersionId version) {
     if (auto result = state_.table.indexed(version)) return *std::move(result);
     if (state_.ending) return {};
     state_.keep.notify_one();
-    state_.arrived.wait_for(lock, kTick);
+    state_.arrived.wait_for(lock, kKeepTick);
   }
 }
 
