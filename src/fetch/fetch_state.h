@@ -1,10 +1,13 @@
 // The state that the parts of a Fetcher share, with the mutex that guards it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "base/mutex.h"
+#include "fetch/cache_room.h"
 #include "fetch/fetch_options.h"
 #include "fetch/fetch_queue.h"
 #include "fetch/fetch_sources.h"
@@ -14,13 +17,19 @@
 namespace weft {
 
 // Under the mutex no source is asked for bytes, and VersionSwarms is not called: calls of either may wait or call back.
-// The mutex of FetchSources comes after it.
-struct FetchState {
+// The mutexes of FetchSources and CacheRoom come after it.
+struct FetchState final : FilledPacks {
   // As the constructors of the members.
   FetchState(const FetchOptions& options, const FetchSources& sources, std::function<void()> wake_swarms)
       : swarm(options.patience, kAcceptedMax, std::move(wake_swarms)),
         queue(swarm, sources, options.threads),
         table(queue, swarm, options.kept) {}
+
+  std::uint64_t unlisted_bytes(const std::set<PackId>& listed) override WEFT_EXCLUDES(mutex);
+  std::uint64_t coming_bytes() override WEFT_EXCLUDES(mutex);
+  void drop_unused(Duration unused) override WEFT_EXCLUDES(mutex);
+  bool hurry_complete() override WEFT_EXCLUDES(mutex);
+  void wait_for_change(Duration time_max) override WEFT_EXCLUDES(mutex);
 
   mutable Mutex mutex;
   Condition work;     // a unit was queued, or the end

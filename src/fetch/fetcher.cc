@@ -36,6 +36,10 @@ Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t s
   return pass_only_pack(size);
 }
 
+CacheSpace::Disk disk_of(Store& store) {
+  return [&store] { return disk_space(store.directory().root().fd()); };
+}
+
 }  // namespace
 
 Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
@@ -43,13 +47,12 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
     : store_(store),
       cache_(cache),
       options_(options),
-      space_(options.disk ? options.disk
-                          : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
       sources_(sources, options.patience),
       manifests_(store, cache, sources_, options_),
       bases_({store, manifests_, sources_, *this, [this](const ContentId& blob) { return is_coming(blob); },
               options.damaged}),
-      state_(options_, sources_, [this] { swarming_->wake(); }) {
+      state_(options_, sources_, [this] { swarming_->wake(); }),
+      room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });

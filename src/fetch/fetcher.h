@@ -17,7 +17,7 @@
 #include "base/mutex.h"
 #include "blobs/local_bytes.h"
 #include "diskformat/toc.h"
-#include "fetch/cache_space.h"
+#include "fetch/cache_room.h"
 #include "fetch/fetch_bases.h"
 #include "fetch/fetch_options.h"
 #include "fetch/fetch_sources.h"
@@ -67,12 +67,12 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // Puts the fetched bytes of a version into the store's index, durably.
   Status wait_indexed(VersionId version);
   // Evicts packs of the cache, as FetchedCache::evict(), and tells the sources.
-  Result<EvictReport> evict(const EvictOptions& options);
+  Result<EvictReport> evict(const EvictOptions& options) { return room_.evict(options); }
   // Indexes everything that has arrived and closes idle transfers, so that eviction can take their packs.
   void let_go();
   FetchStatus status() const;
   // Returns the disk space of fetched packs in bytes, indexed or not; at most one second old.
-  std::uint64_t cache_bytes();
+  std::uint64_t cache_bytes() { return room_.used_bytes(); }
 
  private:
   using Clock = Transfer::Clock;
@@ -140,41 +140,21 @@ class Fetcher final : public ColdReads, public LocalBytes {
       WEFT_REQUIRES(state_.mutex);
   void limit_open() WEFT_EXCLUDES(state_.mutex);
 
-  // fetcher_room.cc: keeps the cache within its bound.
-  Status make_room(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);  // for a running task
-  struct CacheUse {
-    std::uint64_t listed = 0;    // disk bytes of packs in the index
-    std::uint64_t unlisted = 0;  // disk bytes of packs that are not in the index yet
-    std::uint64_t total() const { return listed + unlisted; }
-  };
-  Result<CacheUse> cache_use() WEFT_EXCLUDES(state_.mutex);
-  Result<std::uint64_t> evict_for(std::uint64_t bytes) WEFT_EXCLUDES(state_.mutex);
-  void stay_within_cache() WEFT_EXCLUDES(state_.mutex);
-  std::uint64_t coming_bytes() WEFT_EXCLUDES(state_.mutex);
-
   Store& store_;
   FetchedCache& cache_;
   const FetchOptions options_;
-  const CacheSpace space_;
   FetchSources sources_;
   ManifestFetch manifests_;
   FetchBases bases_;
   FetchState state_;
   Mutex planning_ WEFT_ACQUIRED_BEFORE(state_.mutex);  // held to begin a transfer
-  Mutex making_room_ WEFT_ACQUIRED_BEFORE(state_.mutex);
+  CacheRoom room_;
   bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
   PassingBytes passing_ WEFT_GUARDED_BY(state_.mutex){64U << 20U};
-  FetchPolicy policy_ WEFT_GUARDED_BY(state_.mutex);
-  std::uint64_t room_ WEFT_GUARDED_BY(state_.mutex) = 0;          // bytes that fit into the cache without eviction
-  bool over_ WEFT_GUARDED_BY(state_.mutex) = false;               // the cache may exceed its bound
-  Clock::time_point full_until_ WEFT_GUARDED_BY(state_.mutex){};  // the end of the last wait for space (make_room)
-  VainEviction in_vain_ WEFT_GUARDED_BY(state_.mutex);
+  ColdPolicy cold_ WEFT_GUARDED_BY(state_.mutex) = ColdPolicy::automatic;
   RateMeter rate_ WEFT_GUARDED_BY(state_.mutex);
   SourceCount local_ WEFT_GUARDED_BY(state_.mutex){"local"};
-  Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(state_.mutex);
-  std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;
-  std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(measuring_use_);  // when cache_bytes_ was measured
-  std::unique_ptr<Swarm> swarming_;                                          // null: no swarms
+  std::unique_ptr<Swarm> swarming_;  // null: no swarms
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

@@ -8,6 +8,7 @@
 namespace weft {
 namespace {
 
+constexpr auto kLetGoPoll = std::chrono::milliseconds(50);
 constexpr auto kKeepTick = std::chrono::milliseconds(250);
 constexpr auto kCloseWait = std::chrono::seconds(2);
 
@@ -48,13 +49,22 @@ void Fetcher::keep() {
     state_.table.drop_idle();
     passing_.drop_older(options_.kept);
     if (state_.ending) return;
-    if (over_) {
+    if (room_.is_over()) {
       lock.unlock();
-      stay_within_cache();
+      room_.keep_bound();
       lock.lock();
     }
     state_.keep.wait_for(lock, kKeepTick);
   }
+}
+
+void Fetcher::let_go() {
+  UniqueLock lock(state_.mutex);
+  while (!state_.ending && state_.table.close_idle()) {
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kLetGoPoll);
+  }
+  state_.table.drop_idle();
 }
 
 Status Fetcher::wait_indexed(VersionId version) {

@@ -83,7 +83,7 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(FetchTask& task, c
   const std::span<std::byte> bytes(memory.get(), range.length);
   auto digests = read_base(task, runs, bytes);
   if (!digests) return digests;
-  WEFT_CHECK(keep_or_pass(task, make_room(task), bytes));
+  WEFT_CHECK(keep_or_pass(task, room_.make_room(*transfer.pack, range.length), bytes));
   CodedCounts counts;
   counts.same_bytes = range.length;
   for (const ChunkRun& run : runs)

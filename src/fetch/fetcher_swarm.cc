@@ -149,15 +149,11 @@ std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
 
 // True if so many bytes, and those that swarms are to bring, fit into the cache without an eviction.
 bool Fetcher::Swarm::has_room(std::uint64_t bytes) {
-  std::uint64_t cache_max = 0;
   {
     const MutexLock lock(fetcher_.state_.mutex);
-    cache_max = fetcher_.policy_.cache_max;
     bytes += fetcher_.state_.swarm.units() * kDigestChunk;
   }
-  bytes += fetcher_.coming_bytes();
-  const auto use = fetcher_.cache_use();
-  return use.ok() && use->total() + bytes <= fetcher_.space_.bound(cache_max, use->total());
+  return fetcher_.room_.has_room(bytes);
 }
 
 void Fetcher::Swarm::begin(const Shard& shard) {
@@ -262,7 +258,7 @@ Status Fetcher::Swarm::read_part(FetchTask& task, const std::shared_ptr<OfferedU
 }
 
 Result<std::vector<Digest>> Fetcher::Swarm::move(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit) {
-  WEFT_CHECK(fetcher_.make_room(task));
+  WEFT_CHECK(fetcher_.room_.make_room(*task.transfer->pack, task.range().length));
   const auto runs = task.runs();
   FetchSources::Request request{task.transfer->manifest, runs, {}};
   request.aid.traffic = Traffic::ahead;

@@ -18,8 +18,7 @@ namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
 constexpr std::string_view kPack = "a pack of fetched bytes";
-constexpr std::size_t kAllocated = 1U << 20U;        // longer runs are written faster into allocated blocks
-constexpr std::uint64_t kRoomForLists = 64U << 20U;  // space for lists of blocks
+constexpr std::size_t kAllocated = 1U << 20U;  // longer runs are written faster into allocated blocks
 
 // Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
 // one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why.
@@ -35,16 +34,10 @@ Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std
 
 }  // namespace
 
-// Writes the bytes of a task to the pack, if make_room() found space for them. Near the cache's bound nothing is
-// allocated ahead: blocks that are allocated run by run need more extents. Without space, bytes that a reader waits for
-// pass to it from memory.
+// Writes the bytes of a task to the pack, if `room` says that there is space for them. Without space, bytes that a
+// reader waits for pass to it from memory.
 Status Fetcher::keep_or_pass(FetchTask& task, const Status& room, std::span<const std::byte> bytes) {
-  bool allocates = false;
-  {
-    const MutexLock lock(state_.mutex);
-    allocates = room_ >= kRoomForLists;
-  }
-  Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
+  Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, room_.is_ample()) : room;
   if (kept.ok() || task.traffic == Traffic::ahead || kept.error().code != Errc::no_space) return kept;
   auto passed = passing_pack(bytes);
   if (passed.ok()) {
@@ -74,7 +67,7 @@ void Fetcher::wake_reader() {
 Result<std::vector<Digest>> Fetcher::move(FetchTask& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
-  const Status room = make_room(task);
+  const Status room = room_.make_room(*transfer.pack, range.length);
   if (!room.ok() && (task.traffic == Traffic::ahead || room.error().code != Errc::no_space)) return room.error();
   FetchSources::Request request{transfer.manifest, runs, {}, task.young, waited_until(task)};
   request.aid.traffic = task.traffic;
@@ -148,7 +141,7 @@ void Fetcher::ended(FetchTask& task, const Result<std::vector<Digest>>& digests,
   if (task.passed) passing_.put(task.runs(), task.passed);
   if (!digests.ok()) state_.work.notify_one();  // a worker must look at the queue, because a reader's thread does not
   task.transfer.reset();
-  if (over_ || state_.table.due(state_.ending)) state_.keep.notify_one();
+  if (room_.is_over() || state_.table.due(state_.ending)) state_.keep.notify_one();
 }
 
 void Fetcher::run(FetchTask task) {
@@ -200,6 +193,21 @@ void Fetcher::work() {
     else
       run(std::move(*task));
   }
+}
+
+void Fetcher::set_policy(const FetchPolicy& policy) {
+  bases_.allow(policy.sparse);
+  room_.set_bound(policy.cache_max);
+  const MutexLock lock(state_.mutex);
+  cold_ = policy.cold;
+  state_.keep.notify_one();
+}
+
+// ColdAdvice::keeps counts the space of evictable packs too.
+ColdAdvice Fetcher::advice() {
+  const std::uint64_t keeps = room_.bound();
+  const MutexLock lock(state_.mutex);
+  return {cold_, rate_.bytes_per_s(), keeps};
 }
 
 FetchStatus Fetcher::status() const {
