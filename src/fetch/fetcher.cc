@@ -49,9 +49,10 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       options_(options),
       sources_(sources, options.patience),
       manifests_(store, cache, sources_, options_),
-      bases_({store, manifests_, sources_, *this, [this](const ContentId& blob) { return is_coming(blob); },
-              options.damaged}),
       state_(options_, sources_, [this] { swarming_->wake(); }),
+      bytes_(store, cache, sources_, state_),
+      bases_({store, manifests_, sources_, bytes_, [this](const ContentId& blob) { return bytes_.is_coming(blob); },
+              options.damaged}),
       room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);

@@ -22,6 +22,7 @@
 #include "fetch/fetch_options.h"
 #include "fetch/fetch_sources.h"
 #include "fetch/fetch_state.h"
+#include "fetch/fetched_bytes.h"
 #include "fetch/manifest_fetch.h"
 #include "fetch/passing_bytes.h"
 #include "fetch/rate_meter.h"
@@ -62,8 +63,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<std::vector<Run>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
-  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
-  Result<std::vector<Digest>> digests(const ContentId& id) override;
+  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override { return bytes_.here(runs); }
+  Result<std::vector<Digest>> digests(const ContentId& id) override { return bytes_.digests(id); }
   // Puts the fetched bytes of a version into the store's index, durably.
   Status wait_indexed(VersionId version);
   // Evicts packs of the cache, as FetchedCache::evict(), and tells the sources.
@@ -111,8 +112,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(state_.mutex);
   std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
 
-  bool is_coming(const ContentId& blob) const WEFT_EXCLUDES(state_.mutex);
-
   // fetcher_same.cc
   void compare(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);
   void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) WEFT_EXCLUDES(state_.mutex);
@@ -145,8 +144,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   const FetchOptions options_;
   FetchSources sources_;
   ManifestFetch manifests_;
-  FetchBases bases_;
   FetchState state_;
+  FetchedBytes bytes_;
+  FetchBases bases_;
   Mutex planning_ WEFT_ACQUIRED_BEFORE(state_.mutex);  // held to begin a transfer
   CacheRoom room_;
   bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source

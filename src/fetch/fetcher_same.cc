@@ -31,8 +31,8 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
   std::vector<Digest> bases;
   if (const auto pair = transfer->bases->find(extent.id); pair && ours) {
     const ChunkRun whole{pair->base, 0, chunk_count(pair->base.length)};
-    if (here_if_any(*this, std::span(&whole, 1)).front().pack)
-      if (auto known = digests(pair->base); known.ok()) bases = *std::move(known);
+    if (here_if_any(bytes_, std::span(&whole, 1)).front().pack)
+      if (auto known = bytes_.digests(pair->base); known.ok()) bases = *std::move(known);
   }
   const auto is_same = [&](std::uint64_t chunk) { return chunk < bases.size() && (*ours)[chunk] == bases[chunk]; };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});

@@ -1,17 +1,17 @@
-// The bytes that this node can serve to peers: those of the store, and those that running transfers have fetched.
+#include "fetch/fetched_bytes.h"
+
 #include <utility>
 
 #include "blobs/open_blobs.h"
-#include "fetch/fetcher.h"
 
 namespace weft {
 
-bool Fetcher::is_coming(const ContentId& blob) const {
+bool FetchedBytes::is_coming(const ContentId& blob) const {
   const MutexLock lock(state_.mutex);
   return state_.table.find(blob) != nullptr;
 }
 
-Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
+Result<std::vector<OpenPlace>> FetchedBytes::here(std::span<const ChunkRun> runs) {
   std::vector<OpenPlace> places;
   std::vector<ContentId> others;
   {
@@ -31,7 +31,7 @@ Result<std::vector<OpenPlace>> Fetcher::here(std::span<const ChunkRun> runs) {
   return places;
 }
 
-Result<std::vector<Digest>> Fetcher::digests(const ContentId& id) {
+Result<std::vector<Digest>> FetchedBytes::digests(const ContentId& id) {
   if (const auto proof = sources_.known_proof(id)) return *proof;
   return cache_.chunks(id);
 }
