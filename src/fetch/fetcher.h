@@ -16,10 +16,10 @@
 
 #include "base/mutex.h"
 #include "blobs/local_bytes.h"
-#include "diskformat/toc.h"
 #include "fetch/cache_room.h"
 #include "fetch/fetch_bases.h"
 #include "fetch/fetch_options.h"
+#include "fetch/fetch_planner.h"
 #include "fetch/fetch_sources.h"
 #include "fetch/fetch_state.h"
 #include "fetch/fetched_bytes.h"
@@ -78,39 +78,16 @@ class Fetcher final : public ColdReads, public LocalBytes {
  private:
   using Clock = Transfer::Clock;
   class Swarm;
-  // An extent of a requested range: local, or in a transfer.
-  struct Part {
-    Extent extent;
-    OpenPlace place;
-    TransferPlace home = {};
-    bool same_file = false;  // the pack has the layout of the requested file
-    std::pair<std::size_t, std::size_t> units = {};
-    std::map<std::size_t, OpenPlace> passed = {};  // units that came and were not kept
-  };
-
-  Result<std::vector<Part>> parts_of(const DecodedVersion& content, std::uint32_t file, Range range)
-      WEFT_EXCLUDES(state_.mutex);
-  Status find_homes(const DecodedVersion& content, std::uint32_t file, std::vector<Part>& parts)
-      WEFT_EXCLUDES(planning_);
-  void expect(const DecodedVersion& content, const std::vector<Extent>& absent);
-  Status begin_transfer(const DecodedVersion& content, std::uint32_t file) WEFT_REQUIRES(planning_);
-  Status begin_file(const DecodedVersion& content, std::uint32_t file) WEFT_REQUIRES(planning_);
-  Result<bool> begin_group(const DecodedVersion& content, FileGroup group) WEFT_REQUIRES(planning_);
-  Status add_transfer(const DecodedVersion& content, std::optional<std::uint32_t> file, FetchPlan plan,
-                      std::unique_ptr<FetchPack> pack) WEFT_REQUIRES(planning_);
-  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const OpenPlace> places,
-                                              std::span<const Extent> absent) WEFT_EXCLUDES(state_.mutex);
-  bool set_home(Part& part, VersionId version, std::uint32_t file) const WEFT_REQUIRES(state_.mutex);
-  static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(state_.mutex);
-  std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader)
+  static std::pair<std::size_t, std::size_t> units_of(const RangePart& part, Range range);
+  void want_neighbours(const RangePart& last, const ColdRange& what) WEFT_REQUIRES(state_.mutex);
+  std::optional<Status> outcome(std::vector<RangePart>& parts, bool all_kept, SwarmFetch::Reader& reader)
       WEFT_REQUIRES(state_.mutex);
-  void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(state_.mutex);
-  static std::uint64_t bytes_here(const Part& part, Range range);
-  void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(state_.mutex);
-  Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(state_.mutex);
-  std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(state_.mutex);
-  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
+  void queue(std::vector<RangePart>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(state_.mutex);
+  static std::uint64_t bytes_here(const RangePart& part, Range range);
+  void count_here(const std::vector<RangePart>& parts, Range range) WEFT_REQUIRES(state_.mutex);
+  Result<std::vector<Run>> wait_for(std::vector<RangePart>& parts, const ColdRange& what) WEFT_EXCLUDES(state_.mutex);
+  std::vector<Run> here_of(const RangePart& part, Range range) const WEFT_REQUIRES(state_.mutex);
+  std::vector<Run> pieces_of(const std::vector<RangePart>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
 
   // fetcher_same.cc
   void compare(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);
@@ -137,17 +114,14 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void keep() WEFT_EXCLUDES(state_.mutex);
   void added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added)
       WEFT_REQUIRES(state_.mutex);
-  void limit_open() WEFT_EXCLUDES(state_.mutex);
 
-  Store& store_;
-  FetchedCache& cache_;
   const FetchOptions options_;
   FetchSources sources_;
   ManifestFetch manifests_;
   FetchState state_;
   FetchedBytes bytes_;
   FetchBases bases_;
-  Mutex planning_ WEFT_ACQUIRED_BEFORE(state_.mutex);  // held to begin a transfer
+  FetchPlanner planner_;
   CacheRoom room_;
   bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
   PassingBytes passing_ WEFT_GUARDED_BY(state_.mutex){64U << 20U};

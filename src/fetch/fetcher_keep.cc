@@ -10,7 +10,6 @@ namespace {
 
 constexpr auto kLetGoPoll = std::chrono::milliseconds(50);
 constexpr auto kKeepTick = std::chrono::milliseconds(250);
-constexpr auto kCloseWait = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -21,17 +20,6 @@ void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& bl
   if (!added.ok()) sources_.note_problem(added.error().message);
   state_.table.added(transfer, blobs, added);
   state_.arrived.notify_all();
-}
-
-// Keeps the number of open transfers, and so of descriptors, within its bound: closes complete and unread ones. While
-// readers use all of them, the bound is exceeded.
-void Fetcher::limit_open() {
-  UniqueLock lock(state_.mutex);
-  for (const auto until = Clock::now() + kCloseWait; state_.table.size() >= kOpenTransfersMax && !state_.ending;) {
-    if (!state_.table.close_unread() || Clock::now() >= until || state_.table.size() < kOpenTransfersMax) return;
-    state_.keep.notify_one();
-    state_.arrived.wait_for(lock, kKeepTick);
-  }
 }
 
 void Fetcher::keep() {

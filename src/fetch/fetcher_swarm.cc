@@ -160,10 +160,7 @@ void Fetcher::Swarm::begin(const Shard& shard) {
   const auto& [content, number, bytes] = shard;
   const File& file = content->manifest.files[number];
   Status begun = Error{Errc::no_space, "the cache has no room for another shard"};
-  if (has_room(std::min(file.size, bytes))) {
-    const MutexLock planning(fetcher_.planning_);
-    begun = fetcher_.begin_transfer(*content, number);
-  }
+  if (has_room(std::min(file.size, bytes))) begun = fetcher_.planner_.begin(*content, number);
   const MutexLock lock(fetcher_.state_.mutex);
   if (!begun.ok()) {
     log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
