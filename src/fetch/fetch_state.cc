@@ -29,4 +29,17 @@ void FetchState::wait_for_change(Duration time_max) {
   if (!ending) arrived.wait_for(lock, time_max);
 }
 
+bool FetchState::is_ending() const {
+  const MutexLock lock(mutex);
+  return ending;
+}
+
+void FetchState::wake_worker() {
+  {
+    const MutexLock lock(mutex);
+    if (queue.is_idle()) return;
+  }
+  work.notify_one();
+}
+
 }  // namespace weft

@@ -11,6 +11,8 @@
 #include "fetch/fetch_options.h"
 #include "fetch/fetch_queue.h"
 #include "fetch/fetch_sources.h"
+#include "fetch/passing_bytes.h"
+#include "fetch/rate_meter.h"
 #include "fetch/swarm_fetch.h"
 #include "fetch/transfer_table.h"
 
@@ -31,6 +33,10 @@ struct FetchState final : FilledPacks {
   bool hurry_complete() override WEFT_EXCLUDES(mutex);
   void wait_for_change(Duration time_max) override WEFT_EXCLUDES(mutex);
 
+  bool is_ending() const WEFT_EXCLUDES(mutex);
+  // Wakes a worker if there is work, to fetch the next bytes while the thread that has the last ones verifies them.
+  void wake_worker() WEFT_EXCLUDES(mutex);
+
   mutable Mutex mutex;
   Condition work;     // a unit was queued, or the end
   Condition arrived;  // units arrived, or blobs entered the index
@@ -38,6 +44,9 @@ struct FetchState final : FilledPacks {
   SwarmFetch swarm WEFT_GUARDED_BY(mutex);
   FetchQueue queue WEFT_GUARDED_BY(mutex);
   TransferTable table WEFT_GUARDED_BY(mutex);  // and the state of its transfers
+  PassingBytes passing WEFT_GUARDED_BY(mutex){64U << 20U};
+  RateMeter rate WEFT_GUARDED_BY(mutex);              // at which bytes come from sources
+  SourceCount local WEFT_GUARDED_BY(mutex){"local"};  // FetchStatus::local
   bool ending WEFT_GUARDED_BY(mutex) = false;
 };
 

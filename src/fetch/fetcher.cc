@@ -33,7 +33,8 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       bases_({store, manifests_, sources_, bytes_, [this](const ContentId& blob) { return bytes_.is_coming(blob); },
               options.damaged}),
       planner_(store, cache, sources_, bases_, state_, options_),
-      room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))) {
+      room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))),
+      outcomes_(state_, room_, options_) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
@@ -93,8 +94,8 @@ std::uint64_t Fetcher::bytes_here(const RangePart& part, Range range) {
 void Fetcher::count_here(const std::vector<RangePart>& parts, Range range) {
   std::uint64_t bytes = 0;
   for (const RangePart& part : parts) bytes += bytes_here(part, range);
-  local_.bytes += bytes;
-  local_.reads += bytes > 0 ? 1 : 0;
+  state_.local.bytes += bytes;
+  state_.local.reads += bytes > 0 ? 1 : 0;
 }
 
 // Queues the missing units of a request. outcome() takes those that may pass and have passed for another reader.
@@ -109,7 +110,7 @@ void Fetcher::queue(std::vector<RangePart>& parts, const ColdRange& what, bool a
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       part.home.transfer->join(unit);
       if (what.all) continue;
-      if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run))
+      if (all_kept || !state_.passing.find(part.home.transfer->plan.units[unit].run))
         state_.queue.want(part.home.transfer, unit);
     }
   }
@@ -133,7 +134,7 @@ std::optional<Status> Fetcher::outcome(std::vector<RangePart>& parts, bool all_k
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       const UnitState state = transfer->state(unit);
       if (state == UnitState::here || part.passed.contains(unit)) continue;
-      const auto passing = all_kept ? std::nullopt : passing_.find(transfer->plan.units[unit].run);
+      const auto passing = all_kept ? std::nullopt : state_.passing.find(transfer->plan.units[unit].run);
       if (passing) part.passed[unit] = *passing;
       if (passing) continue;
       const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;

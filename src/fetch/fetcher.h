@@ -24,9 +24,8 @@
 #include "fetch/fetch_state.h"
 #include "fetch/fetched_bytes.h"
 #include "fetch/manifest_fetch.h"
-#include "fetch/passing_bytes.h"
-#include "fetch/rate_meter.h"
 #include "fetch/transfer.h"
+#include "fetch/unit_outcomes.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/source.h"
 #include "weft/bytes/swarm.h"
@@ -101,15 +100,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void work();
   void run(FetchTask task);
   std::optional<FetchTask> next() WEFT_EXCLUDES(state_.mutex);
-  void wake_reader() WEFT_EXCLUDES(state_.mutex);
   Result<std::vector<Digest>> move(FetchTask& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
-  bool may_still_come(const Transfer& transfer, const Error& error) const;
   Clock::time_point waited_until(const FetchTask& task) const WEFT_EXCLUDES(state_.mutex);
-  void ended(FetchTask& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun)
-      WEFT_EXCLUDES(state_.mutex);
-  Status keep_or_pass(FetchTask& task, const Status& room, std::span<const std::byte> bytes)
-      WEFT_EXCLUDES(state_.mutex);
 
   void keep() WEFT_EXCLUDES(state_.mutex);
   void added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added)
@@ -123,11 +116,9 @@ class Fetcher final : public ColdReads, public LocalBytes {
   FetchBases bases_;
   FetchPlanner planner_;
   CacheRoom room_;
+  UnitOutcomes outcomes_;
   bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
-  PassingBytes passing_ WEFT_GUARDED_BY(state_.mutex){64U << 20U};
   ColdPolicy cold_ WEFT_GUARDED_BY(state_.mutex) = ColdPolicy::automatic;
-  RateMeter rate_ WEFT_GUARDED_BY(state_.mutex);
-  SourceCount local_ WEFT_GUARDED_BY(state_.mutex){"local"};
   std::unique_ptr<Swarm> swarming_;  // null: no swarms
   std::vector<std::thread> workers_;
   std::thread keeping_;

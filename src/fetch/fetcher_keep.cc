@@ -35,7 +35,7 @@ void Fetcher::keep() {
       added_whole(*transfer, blobs, added.ok() ? Status() : Status(added.error()));
     }
     state_.table.drop_idle();
-    passing_.drop_older(options_.kept);
+    state_.passing.drop_older(options_.kept);
     if (state_.ending) return;
     if (room_.is_over()) {
       lock.unlock();

@@ -83,15 +83,15 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(FetchTask& task, c
   const std::span<std::byte> bytes(memory.get(), range.length);
   auto digests = read_base(task, runs, bytes);
   if (!digests) return digests;
-  WEFT_CHECK(keep_or_pass(task, room_.make_room(*transfer.pack, range.length), bytes));
+  WEFT_CHECK(outcomes_.keep_or_pass(task, room_.make_room(*transfer.pack, range.length), bytes));
   CodedCounts counts;
   counts.same_bytes = range.length;
   for (const ChunkRun& run : runs)
     if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
   bases_.note_coded(transfer.bases, counts);
   const MutexLock lock(state_.mutex);
-  ++local_.reads;
-  local_.bytes += range.length;
+  ++state_.local.reads;
+  state_.local.bytes += range.length;
   return digests;
 }
 

@@ -249,8 +249,7 @@ Status Fetcher::Swarm::read_part(FetchTask& task, const std::shared_ptr<OfferedU
     put_back(task);
     return digests.error();
   }
-  fetcher_.ended(task, digests, begun);
-  fetcher_.state_.arrived.notify_all();
+  fetcher_.outcomes_.set(task, digests, begun);
   return {};
 }
 
@@ -259,15 +258,12 @@ Result<std::vector<Digest>> Fetcher::Swarm::move(FetchTask& task, const std::sha
   const auto runs = task.runs();
   FetchSources::Request request{task.transfer->manifest, runs, {}};
   request.aid.traffic = Traffic::ahead;
-  request.aid.is_wanted = [this, unit] {
-    const MutexLock lock(fetcher_.state_.mutex);
-    return !fetcher_.state_.ending && unit->is_wanted();
-  };
-  request.aid.came = [this] { fetcher_.wake_reader(); };
+  request.aid.is_wanted = [this, unit] { return !fetcher_.state_.is_ending() && unit->is_wanted(); };
+  request.aid.came = [this] { fetcher_.state_.wake_worker(); };
   request.aid.subject = task.transfer->subject;
   auto got = fetcher_.sources_.read_offered(request, unit);
   if (!got.ok()) return std::move(got).error();
-  WEFT_CHECK(fetcher_.keep_or_pass(task, {}, got->read.bytes.bytes()));
+  WEFT_CHECK(fetcher_.outcomes_.keep_or_pass(task, {}, got->read.bytes.bytes()));
   fetcher_.sources_.taken(*got);
   return std::move(got->read.digests);
 }
