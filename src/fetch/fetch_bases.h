@@ -1,5 +1,5 @@
 // Chooses the base of a version that is being fetched: a local version whose tensors resemble it. Chunks may then come
-// as differences from the base (lend()), and equal chunks are not requested (fetcher_same.cc). Counts what that saved.
+// as differences from the base (lend()), and equal chunks are not requested (same_copies.h). Counts what that saved.
 //
 // Any thread. Nothing is called under the mutex.
 #pragma once

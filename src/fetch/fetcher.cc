@@ -34,7 +34,8 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
               options.damaged}),
       planner_(store, cache, sources_, bases_, state_, options_),
       room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))),
-      outcomes_(state_, room_, options_) {
+      outcomes_(state_, room_, options_),
+      same_({state_, sources_, bases_, bytes_, room_, outcomes_}) {
   if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
@@ -246,6 +247,38 @@ Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
   auto pieces = parts.ok() ? wait_for(*parts, what) : Result<std::vector<Run>>(parts.error());
   if (pieces.ok()) return pieces;
   return Error{pieces.error().code, fmt::format("{}: {}: {}", where, file.path, pieces.error().message)};
+}
+
+void Fetcher::set_policy(const FetchPolicy& policy) {
+  bases_.allow(policy.sparse);
+  room_.set_bound(policy.cache_max);
+  const MutexLock lock(state_.mutex);
+  cold_ = policy.cold;
+  state_.keep.notify_one();
+}
+
+// ColdAdvice::keeps counts the space of evictable packs too.
+ColdAdvice Fetcher::advice() {
+  const std::uint64_t keeps = room_.bound();
+  const MutexLock lock(state_.mutex);
+  return {cold_, state_.rate.bytes_per_s(), keeps};
+}
+
+FetchStatus Fetcher::status() const {
+  FetchStatus status;
+  {
+    const MutexLock lock(state_.mutex);
+    status.local = state_.local;
+    status.transfers = state_.table.size();
+    status.waiting = state_.queue.units();
+  }
+  status.sources = sources_.counts();
+  status.problem = sources_.problem();
+  status.manifests = manifests_.fetched();
+  FetchBases::Counts coded = bases_.counts();
+  status.coded = coded.all;
+  status.last_coded = std::move(coded.last);
+  return status;
 }
 
 }  // namespace weft

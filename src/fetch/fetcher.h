@@ -24,6 +24,7 @@
 #include "fetch/fetch_state.h"
 #include "fetch/fetched_bytes.h"
 #include "fetch/manifest_fetch.h"
+#include "fetch/same_copies.h"
 #include "fetch/transfer.h"
 #include "fetch/unit_outcomes.h"
 #include "weft/bytes/cold.h"
@@ -88,15 +89,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
   std::vector<Run> here_of(const RangePart& part, Range range) const WEFT_REQUIRES(state_.mutex);
   std::vector<Run> pieces_of(const std::vector<RangePart>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
 
-  // fetcher_same.cc
-  void compare(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);
-  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) WEFT_EXCLUDES(state_.mutex);
-  Result<std::optional<std::vector<Digest>>> copy_same(FetchTask& task, const std::vector<ChunkRun>& runs)
-      WEFT_EXCLUDES(state_.mutex);
-  std::optional<std::vector<Digest>> read_base(const FetchTask& task, const std::vector<ChunkRun>& runs,
-                                               std::span<std::byte> to) WEFT_EXCLUDES(state_.mutex);
-  void leave_same(const FetchTask& task) WEFT_EXCLUDES(state_.mutex);
-
   void work();
   void run(FetchTask task);
   std::optional<FetchTask> next() WEFT_EXCLUDES(state_.mutex);
@@ -117,6 +109,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   FetchPlanner planner_;
   CacheRoom room_;
   UnitOutcomes outcomes_;
+  SameCopies same_;
   bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
   ColdPolicy cold_ WEFT_GUARDED_BY(state_.mutex) = ColdPolicy::automatic;
   std::unique_ptr<Swarm> swarming_;  // null: no swarms

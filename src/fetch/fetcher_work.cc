@@ -1,22 +1,19 @@
-// The workers: they take tasks, ask sources, and write verified bytes.
-#include <fcntl.h>
-
+// The threads of a Fetcher. Workers take tasks, ask sources, and write verified bytes. The keeper adds complete blobs
+// to the store's index, many at a time.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "base/log.h"
 #include "fetch/fetcher.h"
 #include "fetch/fetcher_swarm.h"
-#include "os/holes.h"
-#include "os/sys.h"
 
 namespace weft {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
+constexpr auto kLetGoPoll = std::chrono::milliseconds(50);
+constexpr auto kKeepTick = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -62,13 +59,13 @@ void Fetcher::run(FetchTask task) {
   const Digest manifest = task.transfer->manifest;
   Result<std::vector<Digest>> digests = std::vector<Digest>();
   if (task.same) {
-    auto copied = copy_same(task, runs);
-    if (copied.ok() && !*copied) return leave_same(task);
+    auto copied = same_.copy(task);
+    if (copied.ok() && !*copied) return;
     digests = copied.ok() ? Result<std::vector<Digest>>(**std::move(copied)) : std::move(copied).error();
   } else {
     task.young = is_young(*task.transfer);
     digests = move(task, runs);
-    if (digests.ok()) compare(task);  // while its units run: other units of the blob wait for it
+    if (digests.ok()) same_.compare(task);
   }
   outcomes_.set(task, digests, begun);
   if (!digests.ok() || task.passed) return;
@@ -106,36 +103,56 @@ void Fetcher::work() {
   }
 }
 
-void Fetcher::set_policy(const FetchPolicy& policy) {
-  bases_.allow(policy.sparse);
-  room_.set_bound(policy.cache_max);
-  const MutexLock lock(state_.mutex);
-  cold_ = policy.cold;
-  state_.keep.notify_one();
+// Records the outcome of adding complete blobs to the index.
+void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added) {
+  if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
+  log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
+  if (!added.ok()) sources_.note_problem(added.error().message);
+  state_.table.added(transfer, blobs, added);
+  state_.arrived.notify_all();
 }
 
-// ColdAdvice::keeps counts the space of evictable packs too.
-ColdAdvice Fetcher::advice() {
-  const std::uint64_t keeps = room_.bound();
-  const MutexLock lock(state_.mutex);
-  return {cold_, state_.rate.bytes_per_s(), keeps};
-}
-
-FetchStatus Fetcher::status() const {
-  FetchStatus status;
-  {
-    const MutexLock lock(state_.mutex);
-    status.local = state_.local;
-    status.transfers = state_.table.size();
-    status.waiting = state_.queue.units();
+void Fetcher::keep() {
+  UniqueLock lock(state_.mutex);
+  for (;;) {
+    while (const auto transfer = state_.table.due(state_.ending)) {
+      const std::vector<FetchedBlob> blobs = transfer->take_whole();
+      transfer->adding = true;
+      lock.unlock();
+      const auto added = transfer->pack->add(blobs);  // waits for syncs of the disk
+      lock.lock();
+      // The lock is held until this thread has let go of the transfer: let_go() ends when nobody has it.
+      added_whole(*transfer, blobs, added.ok() ? Status() : Status(added.error()));
+    }
+    state_.table.drop_idle();
+    state_.passing.drop_older(options_.kept);
+    if (state_.ending) return;
+    if (room_.is_over()) {
+      lock.unlock();
+      room_.keep_bound();
+      lock.lock();
+    }
+    state_.keep.wait_for(lock, kKeepTick);
   }
-  status.sources = sources_.counts();
-  status.problem = sources_.problem();
-  status.manifests = manifests_.fetched();
-  FetchBases::Counts coded = bases_.counts();
-  status.coded = coded.all;
-  status.last_coded = std::move(coded.last);
-  return status;
+}
+
+void Fetcher::let_go() {
+  UniqueLock lock(state_.mutex);
+  while (!state_.ending && state_.table.close_idle()) {
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kLetGoPoll);
+  }
+  state_.table.drop_idle();
+}
+
+Status Fetcher::wait_indexed(VersionId version) {
+  UniqueLock lock(state_.mutex);
+  for (;;) {
+    if (auto result = state_.table.indexed(version)) return *std::move(result);
+    if (state_.ending) return {};
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kKeepTick);
+  }
 }
 
 }  // namespace weft

@@ -1,16 +1,14 @@
-// Chunks that are equal in a blob and its base, at the same offset. Their digests are compared once the first chunk of
-// the blob has arrived with its proof. Equal chunks are copied locally, without a source, and verified like all others.
-#include <algorithm>
+#include "fetch/same_copies.h"
+
 #include <memory>
 #include <utility>
 
 #include "base/sha256.h"
-#include "fetch/fetcher.h"
 #include "os/sys.h"
 
 namespace weft {
-// Compares the blobs whose first chunk this task has fetched.
-void Fetcher::compare(const FetchTask& task) {
+
+void SameCopies::compare(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
   std::vector<std::size_t> blobs;
   {
@@ -25,14 +23,14 @@ void Fetcher::compare(const FetchTask& task) {
 
 // Compares a blob with its base, and marks the equal units. Does not wait for a base that is still being fetched:
 // chunks come as differences, as far as their base is local.
-void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
+void SameCopies::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
   const Extent& extent = transfer->plan.blobs[blob];
-  const VerifiedSource::Proof ours = sources_.known_proof(extent.id);
+  const VerifiedSource::Proof ours = parts_.sources.known_proof(extent.id);
   std::vector<Digest> bases;
   if (const auto pair = transfer->bases->find(extent.id); pair && ours) {
     const ChunkRun whole{pair->base, 0, chunk_count(pair->base.length)};
-    if (here_if_any(bytes_, std::span(&whole, 1)).front().pack)
-      if (auto known = bytes_.digests(pair->base); known.ok()) bases = *std::move(known);
+    if (here_if_any(parts_.local, std::span(&whole, 1)).front().pack)
+      if (auto known = parts_.local.digests(pair->base); known.ok()) bases = *std::move(known);
   }
   const auto is_same = [&](std::uint64_t chunk) { return chunk < bases.size() && (*ours)[chunk] == bases[chunk]; };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});
@@ -48,14 +46,14 @@ void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blo
 
 // Reads the chunks of a task from their bases. Returns the digests of the chunks; nothing if a base is missing or
 // damaged.
-std::optional<std::vector<Digest>> Fetcher::read_base(const FetchTask& task, const std::vector<ChunkRun>& runs,
-                                                      std::span<std::byte> to) {
+std::optional<std::vector<Digest>> SameCopies::read_base(const FetchTask& task, std::span<const ChunkRun> runs,
+                                                         std::span<std::byte> to) {
   VersionBases& bases = *task.transfer->bases;
   std::vector<std::optional<BasePair>> pairs;
   pairs.reserve(runs.size());
   for (const ChunkRun& run : runs) pairs.push_back(bases.find(run.id));
-  const std::vector<RunBase> places = bases_.places_of(pairs, runs);
-  if (!bases_.are_allowed()) return {};
+  const std::vector<RunBase> places = parts_.bases.places_of(pairs, runs);
+  if (!parts_.bases.are_allowed()) return {};
   std::vector<Digest> expected;
   {
     const MutexLock lock(state_.mutex);
@@ -67,7 +65,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const FetchTask& task, con
     const std::span<std::byte> part = to.first(runs[i].length());
     const bool is_read = read_exact(places[i].place.pack->fd(), places[i].place.offset, part, "a base").ok();
     if (!is_read || sha256(part) != expected[i]) {
-      bases_.note_damage(bases, places[i].id);
+      parts_.bases.note_damage(bases, places[i].id);
       return {};
     }
     to = to.subspan(part.size());
@@ -75,20 +73,23 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const FetchTask& task, con
   return expected;
 }
 
-// Copies the units of a task from their bases to the pack. Returns the result of read_base().
-Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(FetchTask& task, const std::vector<ChunkRun>& runs) {
+Result<std::optional<std::vector<Digest>>> SameCopies::copy(FetchTask& task) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
   const std::span<std::byte> bytes(memory.get(), range.length);
+  const auto runs = task.runs();
   auto digests = read_base(task, runs, bytes);
-  if (!digests) return digests;
-  WEFT_CHECK(outcomes_.keep_or_pass(task, room_.make_room(*transfer.pack, range.length), bytes));
+  if (!digests) {
+    leave(task);
+    return digests;
+  }
+  WEFT_CHECK(parts_.outcomes.keep_or_pass(task, parts_.room.make_room(*transfer.pack, range.length), bytes));
   CodedCounts counts;
   counts.same_bytes = range.length;
   for (const ChunkRun& run : runs)
     if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
-  bases_.note_coded(transfer.bases, counts);
+  parts_.bases.note_coded(transfer.bases, counts);
   const MutexLock lock(state_.mutex);
   ++state_.local.reads;
   state_.local.bytes += range.length;
@@ -96,7 +97,7 @@ Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(FetchTask& task, c
 }
 
 // Gives up the base of a task's blobs: their chunks are fetched from the sources.
-void Fetcher::leave_same(const FetchTask& task) {
+void SameCopies::leave(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
   const MutexLock lock(state_.mutex);
   state_.queue.ended(task);
