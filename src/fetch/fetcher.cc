@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "fetch/fetcher_swarm.h"
 #include "os/file_ops.h"
 #include "weft/bytes/run_list.h"
 
@@ -36,7 +35,9 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))),
       outcomes_(state_, room_, options_),
       same_({state_, sources_, bases_, bytes_, room_, outcomes_}) {
-  if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
+  if (options_.swarms != nullptr)
+    swarming_ =
+        std::make_unique<SwarmReads>(SwarmReads::Parts{*options_.swarms, state_, planner_, sources_, room_, outcomes_});
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
   keeping_ = std::thread([this] { keep(); });

@@ -25,6 +25,7 @@
 #include "fetch/fetched_bytes.h"
 #include "fetch/manifest_fetch.h"
 #include "fetch/same_copies.h"
+#include "fetch/swarm_reads.h"
 #include "fetch/transfer.h"
 #include "fetch/unit_outcomes.h"
 #include "weft/bytes/cold.h"
@@ -77,7 +78,6 @@ class Fetcher final : public ColdReads, public LocalBytes {
 
  private:
   using Clock = Transfer::Clock;
-  class Swarm;
   static std::pair<std::size_t, std::size_t> units_of(const RangePart& part, Range range);
   void want_neighbours(const RangePart& last, const ColdRange& what) WEFT_REQUIRES(state_.mutex);
   std::optional<Status> outcome(std::vector<RangePart>& parts, bool all_kept, SwarmFetch::Reader& reader)
@@ -112,7 +112,7 @@ class Fetcher final : public ColdReads, public LocalBytes {
   SameCopies same_;
   bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
   ColdPolicy cold_ WEFT_GUARDED_BY(state_.mutex) = ColdPolicy::automatic;
-  std::unique_ptr<Swarm> swarming_;  // null: no swarms
+  std::unique_ptr<SwarmReads> swarming_;  // null: no swarms
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

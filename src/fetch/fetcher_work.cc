@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "fetch/fetcher.h"
-#include "fetch/fetcher_swarm.h"
 
 namespace weft {
 namespace {
