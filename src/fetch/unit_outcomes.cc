@@ -79,11 +79,12 @@ void UnitOutcomes::set(FetchTask& task, const Result<std::vector<Digest>>& diges
     state_.queue.ended(task);
     if (!digests.ok()) set_failed(task, digests.error());
     if (digests.ok() && !task.same) state_.rate.arrived(task.range().length, begun, Clock::now());
-    for (std::size_t unit = task.unit; digests.ok() && unit < task.end; ++unit)
+    for (std::size_t unit = task.unit; digests.ok() && unit < task.end; ++unit) {
       if (task.passed)
         task.transfer->pass(unit);
       else
         task.transfer->arrive(unit, (*digests)[unit - task.unit]);
+    }
     if (task.passed) state_.passing.put(task.runs(), task.passed);
     task.transfer.reset();  // before readers see the outcome, so that the task does not keep it open
     if (room_.is_over() || state_.table.due(state_.ending)) state_.keep.notify_one();
