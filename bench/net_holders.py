@@ -23,7 +23,10 @@ class Reading:
     def __call__(self):
         _, second, reader = self.nodes
         reader.store.weft("evict", "--all")
-        second.store.weft(*(["prefetch", self.model] if self.has_second else ["evict", "--all"]))
+        if self.has_second:
+            second.holds(self.model)
+        else:
+            second.store.weft("evict", "--all")
         given = second.exchange()["served_bytes"]
         with cold_mount(reader, moves=COUNT * EACH) as mount, self.account.measured_mount(mount, *self.nodes):
             took = cat(*containers(mount.version(self.model, 1)))

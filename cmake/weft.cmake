@@ -33,11 +33,18 @@ if(WEFT_PCH)
   endif()
 endif()
 
+# Sources of one target are compiled together, some at a time, where WEFT_UNITY says so: most of the time of a source
+# goes into headers that its neighbours include too. Names in their anonymous namespaces must then differ.
+function(weft_compile_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # One static library a folder; its arrows are its target_link_libraries.
 #   weft_library(base result.cc …)             src/base -> target weft_base
 function(weft_library name)
   add_library(weft_${name} STATIC ${ARGN})
   target_include_directories(weft_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+  weft_compile_together(weft_${name})
   if(WEFT_PCH)
     target_precompile_headers(weft_${name} REUSE_FROM weft_pch)
   endif()

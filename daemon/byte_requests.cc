@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kOriginPatience = std::chrono::seconds(10);
+constexpr auto kReadOriginPatience = std::chrono::seconds(10);
 
 Result<Nothing> resolve(control::Call& /*call*/, const ResolveRequest& request, Bytes& bytes) {
   WEFT_CHECK(bytes.fetcher.resolve(request.version));
@@ -119,7 +119,7 @@ Result<OriginReport> origin(control::Call& /*call*/, const Nothing& /*request*/,
   OriginReport report;
   report.path = bytes.config.get()->origin;
   if (report.path.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
-  WEFT_TRY(report.totals, origin_totals(report.path, kOriginPatience));
+  WEFT_TRY(report.totals, origin_totals(report.path, kReadOriginPatience));
   report.waiting = bytes.behind ? bytes.behind->status().waiting : 0;
   return report;
 }

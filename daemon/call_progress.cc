@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kPause = std::chrono::milliseconds(100);
+constexpr auto kProgressPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void CallProgress::phase(std::string_view what) {
 void CallProgress::tell() {
   const Clock::rep now = Clock::now().time_since_epoch().count();
   Clock::rep next = next_.load(std::memory_order_relaxed);
-  if (now < next || !next_.compare_exchange_strong(next, now + Clock::duration(kPause).count())) return;
+  if (now < next || !next_.compare_exchange_strong(next, now + Clock::duration(kProgressPause).count())) return;
   ProgressEvent event{{}, total_.load(), done_.load()};
   {
     const std::lock_guard lock(mutex_);

@@ -24,7 +24,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kOriginPatience = std::chrono::seconds(10);
+constexpr auto kCheckOriginPatience = std::chrono::seconds(10);
 constexpr std::uint64_t kPemFileMax = 16U << 20U;  // bytes; a system's list of authorities has about 200 kB
 
 class NodeCheck {
@@ -105,7 +105,7 @@ class NodeCheck {
       if (!recorded.ok()) return note("store", recorded.error());
       known = std::move(recorded).value();
     }
-    note("origin", check_origin(config_.origin, known, cluster, kOriginPatience));
+    note("origin", check_origin(config_.origin, known, cluster, kCheckOriginPatience));
   }
 
   const SettingValues& values_;

@@ -13,8 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kPause = std::chrono::seconds(1);  // before the next round while versions are left in memory
+constexpr auto kFlushTick = std::chrono::milliseconds(100);
+constexpr auto kFlushPause = std::chrono::seconds(1);  // before the next round while versions are left in memory
 // Before the next look if none is known. No publish reports a version whose commit failed behind its record in the
 // journal: the next writer of any kind replays the record. So the index is read, not what publishes say.
 constexpr auto kLook = std::chrono::seconds(2);
@@ -29,7 +29,7 @@ FlushBehind::FlushBehind(Store& store, MemoryVersions& memory, Registry& registr
       registry_(registry),
       node_(std::move(node)),
       promises_(bytes_max, own_user()),
-      worker_("in memory", RetryPause(kPause)) {
+      worker_("in memory", RetryPause(kFlushPause)) {
   if (const auto waiting = scan(); waiting.ok()) show(*waiting);  // else round() reports the error
   worker_.start([this] { return round(); });
 }
@@ -58,7 +58,7 @@ Result<FlushBehind::Publish> FlushBehind::begin_publish(uid_t user, std::uint64_
     if (promise != promises_.end()) return Publish(this, promise, bytes != 0);
     if (cancelled() || worker_.ending())
       return Error{Errc::cancelled, "interrupted while memory was full of other versions"};
-    changed_.wait_for(lock, kTick);
+    changed_.wait_for(lock, kFlushTick);
   }
 }
 
@@ -91,7 +91,7 @@ Status FlushBehind::pace() {
   const Deadline begin = Deadline::clock::now(), latest = begin + kHoldMax;
   Deadline now = begin;
   while (begin >= holds_again_ && now < latest && promises_.hold_flush() && !worker_.ending()) {
-    changed_.wait_until(lock, std::min(latest, now + kTick));
+    changed_.wait_until(lock, std::min(latest, now + kFlushTick));
     now = Deadline::clock::now();
   }
   if (now != begin) holds_again_ = now + (now - begin);
@@ -168,7 +168,7 @@ Result<Worker::Pause> FlushBehind::round() {
   }
   WEFT_CHECK(flush(waiting));
   const std::lock_guard lock(mutex_);
-  return Worker::Pause(status_.versions == 0 ? kLook : kPause);
+  return Worker::Pause(status_.versions == 0 ? kLook : kFlushPause);
 }
 
 Result<bool> FlushBehind::is_in_memory(VersionId version) {
@@ -189,7 +189,7 @@ Status FlushBehind::wait_for(VersionId version, const Cancelled& cancelled) {
       const std::string problem = worker_.problem();
       return Error{Errc::cancelled, "it is only in memory yet" + (problem.empty() ? "" : ": " + problem)};
     }
-    changed_.wait_for(lock, kTick);
+    changed_.wait_for(lock, kFlushTick);
   }
 }
 

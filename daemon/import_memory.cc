@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kImportTick = std::chrono::milliseconds(100);
 constexpr auto kFirstMax = std::chrono::seconds(10);  // longest wait of a user without a running import
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<ImportMemory::Share> ImportMemory::take(uid_t user, std::uint64_t bytes, 
     while (!fits(user, bytes)) {
       if (!each_.contains(user) && std::chrono::steady_clock::now() >= late) break;
       if (cancelled()) return Error{Errc::cancelled, "interrupted while other imports had the memory"};
-      changed_.wait_for(lock, kTick);
+      changed_.wait_for(lock, kImportTick);
     }
     for (Use* use : {&all_, &each_[user]}) {
       use->bytes += bytes;

@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kCatchUpMax = std::chrono::seconds(10);
+constexpr auto kRestoreCatchUpMax = std::chrono::seconds(10);
 constexpr std::size_t kLinesMax = 200;  // lines of each list in the answer
 
 const std::string& model_of(const MirrorChange& change) {
@@ -102,7 +102,7 @@ Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request
   WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, request.accept_loss, progress));
   const bool refused = found.report.refused;
   WEFT_TRY(const RestoreReport report, Returning(parts.registry, std::move(found), progress).run());
-  WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+  WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kRestoreCatchUpMax));
   if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
   if (parts.bytes.behind) parts.bytes.behind->wake();
   log_info("registry restored from {} by user {}", config->origin, call.peer().uid);

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-using Kind = ModelEvent::Kind;
+using EventKind = ModelEvent::Kind;
 
 // The names of one model in the events walked so far. The walk goes from the last event to the first.
 struct Names {
@@ -33,26 +33,26 @@ class LastChanges {
  public:
   explicit LastChanges(const std::vector<ModelEvent>& events) {
     for (const ModelEvent& event : events)
-      if (event.kind == Kind::publish) models_[event.model].made.insert(event.version);
+      if (event.kind == EventKind::publish) models_[event.model].made.insert(event.version);
   }
   void look(const ModelEvent& event) {
     Names& names = models_[event.model];
     switch (event.kind) {
-      case Kind::publish:
+      case EventKind::publish:
         return published(names, event);
-      case Kind::tag:
+      case EventKind::tag:
         return tagged(names, event, event.version);
-      case Kind::undelete:
+      case EventKind::undelete:
         return undeleted(names, event);
-      case Kind::remove:
-      case Kind::lost:
+      case EventKind::remove:
+      case EventKind::lost:
         return removed(names, event);
-      case Kind::rename:
-      case Kind::restart:
+      case EventKind::rename:
+      case EventKind::restart:
         return changes_.push_back({event, 0});
-      case Kind::note:
-      case Kind::memory:
-      case Kind::durable:
+      case EventKind::note:
+      case EventKind::memory:
+      case EventKind::durable:
         return;
     }
   }
@@ -88,7 +88,7 @@ class LastChanges {
     std::vector<std::string> tags = last_tags(names, event);
     if (tags.empty()) return;
     AnnouncedChange& change = changes_.emplace_back(AnnouncedChange{event, 0});
-    change.event.kind = Kind::tag;
+    change.event.kind = EventKind::tag;
     change.event.version = version;
     change.event.tags = std::move(tags);
   }

@@ -52,14 +52,14 @@ using AddEntry = bool (EntryBuffer::*)(const DirEntry&);
 
 // Ends a listing whose names may change. The kernel would cache a listing that ends with an empty reply. It ignores a
 // reply of this few bytes, and asks again for the next reader.
-constexpr char kEndNotKept[8] = {};
+constexpr char kDirEndNotKept[8] = {};
 
 Status reply_entries(Server& server, fuse_req_t request, fuse_ino_t dir, size_t size, off_t offset, AddEntry add) {
   const ListPlace place = offset < 0 ? 0 : static_cast<ListPlace>(offset);
   WEFT_TRY(const auto found, server.listings.find(server.vfs, dir, place));
   const auto& entries = found.listing->page.entries;
   if (found.index == entries.size() && !found.listing->lasting) {
-    fuse_reply_buf(request, kEndNotKept, std::min(size, sizeof kEndNotKept));
+    fuse_reply_buf(request, kDirEndNotKept, std::min(size, sizeof kDirEndNotKept));
     return {};
   }
   EntryBuffer buffer(server, request, std::min(size, kReadBytesMax), found.current);

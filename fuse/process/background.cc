@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 constexpr char kReady = '\0';  // the child writes this when the mount answers, or else its error
-constexpr std::size_t kMessageMax = 4096;
+constexpr std::size_t kOutcomeBytesMax = 4096;
 
 void leave_session() {
   ::setsid();
@@ -43,9 +43,9 @@ void leave_session() {
 }
 
 std::string read_report(int fd) {
-  std::array<char, kMessageMax> buffer{};
+  std::array<char, kOutcomeBytesMax> buffer{};
   std::string out;
-  while (out.size() < kMessageMax) {
+  while (out.size() < kOutcomeBytesMax) {
     const auto got = read_next(fd, std::as_writable_bytes(std::span(buffer)), "pipe");
     if (!got.ok() || *got == 0) break;
     out.append(buffer.data(), *got);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kType[] = "fuse.weft";
 
-constexpr std::chrono::seconds kPatience{5};  // for the status of an existing mount
+constexpr std::chrono::seconds kStatusPatience{5};  // for the status of an existing mount
 
 // The kernel asks the server for the facts of the file system at each call; access(2) may be answered from its caches.
 bool server_is_gone(const std::string& path) {
@@ -31,7 +31,7 @@ bool server_is_gone(const std::string& path) {
 
 // Returns why the mount at `path` counts as abandoned and may be cleared; empty if it does not.
 Result<std::string> why_abandoned(const std::string& path) {
-  const auto status = read_mount_status(path, kPatience);
+  const auto status = read_mount_status(path, kStatusPatience);
   if (!status.ok() && status.error().code == Errc::busy)
     return Error{Errc::busy, "in use by a weft mount that does not answer; `weft umount --lazy` takes it away"};
   if (!status.ok()) return std::string(server_is_gone(path) ? "whose server was gone" : "");

@@ -154,8 +154,6 @@ inline constexpr std::size_t kWithdrawnMax = 4096;              // unclosed wind
 inline constexpr std::size_t kBasesPerRequestMax = 70;
 inline constexpr std::size_t kCodedCacheMax = 256U << 20U;  // bytes of coded chunks that a node keeps
 inline constexpr std::size_t kCodersKeptMax = 8;            // 8 MiB each, with their buffers
-inline constexpr std::size_t kAnnouncedBytesMax = 4096;     // bitmap of the chunks that a node has
-inline constexpr std::size_t kAnnouncedAtOnceMax = 128;     // manifests of one announcement
 inline constexpr std::size_t kHoldersMax = 64;              // holders of one manifest in a directory
 
 // The control socket of a daemon. A connection that sends more is closed. Of connections, running handlers and received

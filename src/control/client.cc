@@ -15,7 +15,7 @@
 namespace weft::control {
 namespace {
 
-constexpr std::size_t kReadBytes = 64U << 10U;
+constexpr std::size_t kAnswerReadBytes = 64U << 10U;
 constexpr auto kPoll = std::chrono::milliseconds(50);          // interval of calls of options.cancelled
 constexpr auto kLongPoll = std::chrono::milliseconds(60'000);  // longest wait in one step without options.cancelled
 constexpr auto kNoTime = std::chrono::milliseconds(0);
@@ -82,8 +82,8 @@ void Client::receive_until(std::unique_lock<std::mutex>& lock, const Pending* pe
 }
 
 Status Client::receive() {
-  const auto bytes = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
-  WEFT_TRY(Received received, receive_some(socket_.get(), {bytes.get(), kReadBytes}));
+  const auto bytes = std::make_unique_for_overwrite<std::byte[]>(kAnswerReadBytes);
+  WEFT_TRY(Received received, receive_some(socket_.get(), {bytes.get(), kAnswerReadBytes}));
   if (received.end) return Error{Errc::unreachable, "it ended or closed the connection"};
   {
     const std::lock_guard lock(mutex_);

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-Error broken(std::string_view what) {
+Error broken_files(std::string_view what) {
   return {Errc::corrupt, fmt::format("file table: {}", what)};
 }
 
@@ -38,14 +38,14 @@ class FileTableCheck {
     const std::span<const std::byte> bytes = table_.bytes_;
     if (bytes.size() < kFileTableHeaderBytes ||
         std::memcmp(bytes.data(), kFileTableMagic.data(), kFileTableMagic.size()) != 0)
-      return broken("expected its magic and a header");
+      return broken_files("expected its magic and a header");
     std::memcpy(&table_.header_, bytes.data() + kFileTableMagic.size(), sizeof table_.header_);
     if (table_.header_.files > UINT32_MAX || table_.header_.directories > UINT32_MAX ||
         table_.header_.directory_name_bytes > UINT32_MAX || table_.header_.file_name_bytes > UINT32_MAX ||
         table_.header_.directories == 0 || table_.header_.executables > table_.header_.files)
-      return broken("expected other numbers in its header");
+      return broken_files("expected other numbers in its header");
     const FileTableSections& at = table_.at_ = file_table_sections(table_.header_);
-    if (at.end != bytes.size()) return broken(fmt::format("expected {} bytes, got {}", at.end, bytes.size()));
+    if (at.end != bytes.size()) return broken_files(fmt::format("expected {} bytes, got {}", at.end, bytes.size()));
     const auto* text = reinterpret_cast<const char*>(bytes.data());
     table_.directory_names_ = {text + at.directory_names, table_.header_.directory_name_bytes};
     table_.file_names_ = {text + at.file_names, table_.header_.file_name_bytes};
@@ -63,7 +63,7 @@ class FileTableCheck {
           now.parent >= last.parent && now.name_end >= last.name_end && now.first_file >= last.first_file;
       if (!in_order || (i == 0 ? now.parent != 0 || now.first_file != 0 : now.parent >= i) ||
           now.name_end > table_.header_.directory_name_bytes || now.first_file > table_.header_.files)
-        return broken(fmt::format("directory {}: expected directories in order", i));
+        return broken_files(fmt::format("directory {}: expected directories in order", i));
       last = now;
     }
     std::uint64_t end = 0;
@@ -71,12 +71,12 @@ class FileTableCheck {
     for (std::uint64_t i = 0; i < table_.header_.files; ++i) {
       const auto [now, name_now] = table_.ends_of(i);
       if (now < end || now - end > kSmallFileMax || name_now < name_end || name_now > table_.header_.file_name_bytes)
-        return broken(fmt::format("file {}: expected files in order", i));
+        return broken_files(fmt::format("file {}: expected files in order", i));
       end = now;
       name_end = name_now;
     }
     if (last.name_end != table_.header_.directory_name_bytes || name_end != table_.header_.file_name_bytes)
-      return broken("expected names that end with their text");
+      return broken_files("expected names that end with their text");
     return {};
   }
 
@@ -85,7 +85,7 @@ class FileTableCheck {
     for (std::uint64_t i = 0; i < table_.header_.executables; ++i) {
       const ExecutableRow now = table_.executable(i);
       if (now.file < next || now.file >= table_.header_.files || now.bits == 0 || now.bits != execute_bits(now.bits))
-        return broken(fmt::format("executable {}: expected x bits of files in order", i));
+        return broken_files(fmt::format("executable {}: expected x bits of files in order", i));
       next = std::uint64_t{now.file} + 1;
     }
     return {};
@@ -98,33 +98,33 @@ class FileTableCheck {
       const std::string_view name = table_.directory_name(i);
       const std::uint64_t parent = row(i).parent;
       if (!is_component(name) || (row(i - 1).parent == parent && i > 1 && name <= table_.directory_name(i - 1)))
-        return broken(fmt::format("directory {}: expected names in order", i));
+        return broken_files(fmt::format("directory {}: expected names in order", i));
       prefixes_[i] = prefixes_[parent] + name.size() + 1;
       depths_[i] = static_cast<std::uint8_t>(depths_[parent] + 1);
       if (prefixes_[i] - 1 > limits::kPathMax || depths_[i] > limits::kPathComponentsMax)
-        return broken(fmt::format("directory {}: expected a shorter path", i));
+        return broken_files(fmt::format("directory {}: expected a shorter path", i));
     }
-    if (!table_.directory_name(0).empty()) return broken("expected a root without a name");
+    if (!table_.directory_name(0).empty()) return broken_files("expected a root without a name");
     return {};
   }
 
   Status check_files_of(std::uint64_t number) {
     const FileTable::Directory dir = table_.directory(number);
     if (number != 0 && dir.files == 0 && dir.directories == 0)
-      return broken(fmt::format("directory {}: expected files below it", number));
+      return broken_files(fmt::format("directory {}: expected files below it", number));
     if (table_.lines_of(number) != line_)
-      return broken(fmt::format("directory {}: expected its lines in order", number));
+      return broken_files(fmt::format("directory {}: expected its lines in order", number));
     std::uint64_t child = dir.first_directory;
     const std::uint64_t children_end = dir.first_directory + dir.directories;
     for (std::uint64_t i = dir.first_file; i < dir.first_file + dir.files; ++i) {
       const std::string_view name = table_.name(i);
       if (!is_component(name) || (i != dir.first_file && name <= table_.name(i - 1)))
-        return broken(fmt::format("file {}: expected names in order", i));
+        return broken_files(fmt::format("file {}: expected names in order", i));
       while (child < children_end && table_.directory_name(child) < name) ++child;
       if (child < children_end && table_.directory_name(child) == name)
-        return broken(fmt::format("file {}: a directory has its name", i));
+        return broken_files(fmt::format("file {}: a directory has its name", i));
       if (prefixes_[number] + name.size() > limits::kPathMax || depths_[number] + 1U > limits::kPathComponentsMax)
-        return broken(fmt::format("file {}: expected a shorter path", i));
+        return broken_files(fmt::format("file {}: expected a shorter path", i));
       line_ += prefixes_[number] + name.size() + 1;
     }
     return {};

@@ -51,7 +51,7 @@ void fields(F& f, CatalogTag& m) {
 constexpr std::size_t kHashDigits = 16;
 constexpr std::size_t kClusterMax = 64;  // bytes of an id; a uuid has 36
 
-Error corrupt(std::string_view where, std::string_view what) {
+Error corrupt_record(std::string_view where, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}", where, what)};
 }
 
@@ -102,33 +102,34 @@ std::vector<std::byte> encode(const MirroredUndelete& undelete, std::string_view
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
-  if (const Status named = check_key_name(model); !named.ok()) return corrupt(where, named.error().message);
+  if (const Status named = check_key_name(model); !named.ok()) return corrupt_record(where, named.error().message);
   if (number <= limits::kVersionNumberMax) return {};
-  return corrupt(where, fmt::format("expected a number up to {}, got {}", limits::kVersionNumberMax, number));
+  return corrupt_record(where, fmt::format("expected a number up to {}, got {}", limits::kVersionNumberMax, number));
 }
 
 Result<CatalogRecord> decode_version(std::span<const std::byte> payload, std::string_view where) {
   auto row = decode_row<VersionRow>(payload, where);
-  if (!row.ok() || row->number == 0) return corrupt(where, "not a version");
+  if (!row.ok() || row->number == 0) return corrupt_record(where, "not a version");
   WEFT_CHECK(check_subject(row->model_name, row->number, where));
   const bool small = row->parents.size() <= limits::kParentsMax && row->elsewhere.size() <= limits::kParentsMax &&
                      row->logical_bytes <= limits::kVersionBytesMax;
-  if (!small) return corrupt(where, "a version of impossible size");
+  if (!small) return corrupt_record(where, "a version of impossible size");
   if (const Status valid = check_description(row->message, row->metrics, row->described_ns); !valid.ok())
-    return corrupt(where, valid.error().message);
+    return corrupt_record(where, valid.error().message);
   if (const Status known = check_source_commit(row->source_commit); !known.ok())
-    return corrupt(where, known.error().message);
+    return corrupt_record(where, known.error().message);
   for (const ParentRef& parent : row->parents) WEFT_CHECK(check_subject(parent.model, parent.number, where));
   return CatalogRecord{std::move(*row), {}};
 }
 
 Result<CatalogRecord> decode_tag(std::span<const std::byte> payload, std::string_view where) {
   CatalogTag row;
-  if (!flat::decode<records::CatalogTag>(payload, row)) return corrupt(where, "not a tag");
+  if (!flat::decode<records::CatalogTag>(payload, row)) return corrupt_record(where, "not a tag");
   WEFT_CHECK(check_subject(row.tag.model, row.tag.number, where));
-  if (const Status named = check_key_tag(row.tag.name); !named.ok()) return corrupt(where, named.error().message);
-  if (row.cluster.size() > kClusterMax) return corrupt(where, "a cluster's id that none has");
-  if (!can_be_author(row.tag.by)) return corrupt(where, "an author that no weft writes");
+  if (const Status named = check_key_tag(row.tag.name); !named.ok())
+    return corrupt_record(where, named.error().message);
+  if (row.cluster.size() > kClusterMax) return corrupt_record(where, "a cluster's id that none has");
+  if (!can_be_author(row.tag.by)) return corrupt_record(where, "an author that no weft writes");
   return CatalogRecord{std::move(row.tag), std::move(row.cluster)};
 }
 
@@ -136,10 +137,10 @@ Result<CatalogRecord> decode_removal(std::span<const std::byte> payload, std::st
   MirroredRemoval removal;
   if (!flat::decode<records::CatalogRemoval>(payload, removal) || removal.number == 0 ||
       removal.time_ns > limits::kTimeNsMax)
-    return corrupt(where, "not a removal");
+    return corrupt_record(where, "not a removal");
   WEFT_CHECK(check_subject(removal.model, removal.number, where));
   if (removal.lost.size() > limits::kMessageMax || !plain_text(removal.lost, TextLines::one))
-    return corrupt(where, "a reason of a loss that no weft writes");
+    return corrupt_record(where, "a reason of a loss that no weft writes");
   return CatalogRecord{std::move(removal), {}};
 }
 
@@ -147,11 +148,11 @@ Result<CatalogRecord> decode_description(std::span<const std::byte> payload, std
   MirroredDescription description;
   if (!flat::decode<records::CatalogDescription>(payload, description) || description.number == 0 ||
       description.time_ns == 0)
-    return corrupt(where, "not a message and metrics");
+    return corrupt_record(where, "not a message and metrics");
   WEFT_CHECK(check_subject(description.model, description.number, where));
   if (const Status valid = check_description(description.message, description.metrics, description.time_ns);
       !valid.ok())
-    return corrupt(where, valid.error().message);
+    return corrupt_record(where, valid.error().message);
   return CatalogRecord{std::move(description), {}};
 }
 
@@ -159,7 +160,7 @@ Result<CatalogRecord> decode_undelete(std::span<const std::byte> payload, std::s
   MirroredUndelete undelete;
   if (!flat::decode<records::CatalogUndelete>(payload, undelete) || undelete.number == 0 ||
       undelete.time_ns > limits::kTimeNsMax)
-    return corrupt(where, "not an undelete");
+    return corrupt_record(where, "not an undelete");
   WEFT_CHECK(check_subject(undelete.model, undelete.number, where));
   return CatalogRecord{std::move(undelete), {}};
 }
@@ -176,7 +177,7 @@ std::vector<std::byte> encode_catalog_event(const CatalogEvent& event, std::stri
 
 Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std::string_view where) {
   if (record_length(bytes) != bytes.size())
-    return corrupt(where, fmt::format("bad checksum of a record of {} bytes", bytes.size()));
+    return corrupt_record(where, fmt::format("bad checksum of a record of {} bytes", bytes.size()));
   const RecordKind kind = record_kind(bytes);
   WEFT_TRY(const std::vector<std::byte> payload, open_record(kind, bytes, where));
   switch (kind) {
@@ -191,9 +192,9 @@ Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std
     case RecordKind::catalog_undelete:
       return decode_undelete(payload, where);
     default:
-      return corrupt(where,
-                     fmt::format("expected a version, a tag, a removal, an undelete or a note, got a record of kind {}",
-                                 static_cast<unsigned>(kind)));
+      return corrupt_record(
+          where, fmt::format("expected a version, a tag, a removal, an undelete or a note, got a record of kind {}",
+                             static_cast<unsigned>(kind)));
   }
 }
 

@@ -13,16 +13,16 @@
 namespace weft {
 namespace {
 
-Error corrupt(std::string_view where, std::string_view what) {
+Error corrupt_places(std::string_view where, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}", where, what)};
 }
 
 Status check_blobs(const Places& places, std::string_view where) {
   const ContentId* before = nullptr;
   for (const auto& [id, place] : places.blobs) {
-    if (before != nullptr && !(*before < id)) return corrupt(where, "blobs out of order");
+    if (before != nullptr && !(*before < id)) return corrupt_places(where, "blobs out of order");
     if (id.length == 0 || id.length > limits::kVersionBytesMax || place.offset > limits::kVersionBytesMax)
-      return corrupt(where, fmt::format("a blob of {} bytes at {}", id.length, place.offset));
+      return corrupt_places(where, fmt::format("a blob of {} bytes at {}", id.length, place.offset));
     before = &id;
   }
   return {};
@@ -51,12 +51,12 @@ std::vector<std::byte> encode_places(const Places& places) {
 Result<Places> decode_places(std::span<const std::byte> bytes, const Digest& manifest, std::string_view where) {
   WEFT_TRY(const std::vector<std::byte> payload, open_record(RecordKind::places, bytes, where));
   const auto* in = flat::root<records::Places>(payload);
-  if (in == nullptr) return corrupt(where, "not a list of places");
+  if (in == nullptr) return corrupt_places(where, "not a list of places");
   Places places{manifest, {}};
   if (in->manifest() == nullptr || !std::ranges::equal(*in->manifest(), manifest.bytes))
-    return corrupt(where, fmt::format("expected the places of manifest {}", to_hex(manifest)));
+    return corrupt_places(where, fmt::format("expected the places of manifest {}", to_hex(manifest)));
   if (in->blobs() != nullptr) {
-    if (!lies_aligned<records::PlacedBlob>(*in->blobs())) return corrupt(where, "places out of alignment");
+    if (!lies_aligned<records::PlacedBlob>(*in->blobs())) return corrupt_places(where, "places out of alignment");
     places.blobs.reserve(in->blobs()->size());
     for (const records::PlacedBlob* blob : *in->blobs())
       places.blobs.push_back({std::bit_cast<ContentId>(blob->id()), {blob->pack(), blob->offset()}});

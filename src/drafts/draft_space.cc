@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds kOld{1};
 constexpr int kDefaultPart = 4;  // of the file system
-constexpr int kPause = 10;       // factor: a count is old after this many durations of counting
+constexpr int kOldFactor = 10;   // factor: a count is old after this many durations of counting
 constexpr int kCountsMax = 8;    // for one request
 
 std::uint64_t reserve_of(const DiskSpace& disk) {
@@ -98,7 +98,7 @@ void DraftSpace::count_if_old() {
   std::unique_lock lock(mutex_);
   const bool is_first = begin_ == Clock::time_point{};
   if (is_first) counted_.wait(lock, [this] { return !counting_; });
-  const auto kept = std::max<Clock::duration>(kOld, kPause * (end_ - begin_));
+  const auto kept = std::max<Clock::duration>(kOld, kOldFactor * (end_ - begin_));
   if (!counting_ && Clock::now() - end_ > kept) count(lock);
 }
 

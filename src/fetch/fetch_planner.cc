@@ -86,7 +86,7 @@ void FetchPlanner::expect(const DecodedVersion& content, const std::vector<Exten
   std::vector<ContentId> blobs;
   blobs.reserve(absent.size());
   for (const Extent& extent : absent) blobs.push_back(extent.id);
-  sources_.expect(content.row, &content.manifest, blobs);
+  sources_.expect(content.row, blobs);
 }
 
 Status FetchPlanner::begin(const DecodedVersion& content, std::uint32_t file) {

@@ -178,8 +178,8 @@ VerifiedSource::Proof FetchSources::known_proof(const ContentId& id) const {
   return nullptr;
 }
 
-void FetchSources::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) const {
-  for (const auto& source : sources_) source->source.unverified().expect(version, manifest, blobs);
+void FetchSources::expect(const VersionRow& version, std::span<const ContentId> blobs) const {
+  for (const auto& source : sources_) source->source.unverified().expect(version, blobs);
 }
 
 void FetchSources::arrived(const Digest& manifest, std::span<const ChunkRun> runs) const {

@@ -20,7 +20,6 @@
 #include "weft/bytes/source.h"
 #include "weft/bytes/swarm.h"
 #include "weft/content.h"
-#include "weft/model/manifest.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 
@@ -76,7 +75,7 @@ class FetchSources {
   VerifiedSource::Proof known_proof(const ContentId& id) const;
 
   // As the methods of BlobSource, for all sources.
-  void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) const;
+  void expect(const VersionRow& version, std::span<const ContentId> blobs) const;
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) const;
   void evicted() const;
 

@@ -109,7 +109,7 @@ Result<std::vector<std::byte>> ManifestFetch::await(const VersionRow& row) {
 }
 
 Status ManifestFetch::fetch(const VersionRow& row) {
-  sources_.expect(row, nullptr, {});
+  sources_.expect(row, {});
   WEFT_TRY(auto bytes, await(row));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMagic = "GGUF";
+constexpr std::string_view kGgufMagic = "GGUF";
 constexpr std::uint32_t kDefaultAlignment = 32;
 constexpr std::uint64_t kKeyBytesMin = 8 + 4 + 1;         // key length, value type, smallest value
 constexpr std::uint64_t kTensorBytesMin = 8 + 4 + 4 + 8;  // name length, dimension count, type, offset
@@ -27,7 +27,7 @@ constexpr std::uint64_t kTensorBytesMin = 8 + 4 + 4 + 8;  // name length, dimens
 constexpr std::uint32_t kElementTypesMax = 256;
 
 // By ggml's number of the type; nothing for a type that ggml removed.
-constexpr std::array<std::optional<DType>, 42> kElementTypes = {
+constexpr std::array<std::optional<DType>, 42> kGgufTypes = {
     DType::f32,   DType::f16,   DType::q4_0,    DType::q4_1,   std::nullopt,   std::nullopt, DType::q5_0,
     DType::q5_1,  DType::q8_0,  DType::q8_1,    DType::q2_k,   DType::q3_k,    DType::q4_k,  DType::q5_k,
     DType::q6_k,  DType::q8_k,  DType::iq2_xxs, DType::iq2_xs, DType::iq3_xxs, DType::iq1_s, DType::iq4_nl,
@@ -39,9 +39,9 @@ constexpr std::array<std::optional<DType>, 42> kElementTypes = {
 // True for the magic and a version of one byte, in either byte order. The magic alone begins texts about GGUF too.
 bool begins_like_gguf(std::span<const std::byte> head) {
   constexpr std::size_t kVersionBytes = 4;
-  if (head.size() < kMagic.size() + kVersionBytes) return false;
-  if (!std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)))) return false;
-  const auto version = head.subspan(kMagic.size(), kVersionBytes);
+  if (head.size() < kGgufMagic.size() + kVersionBytes) return false;
+  if (!std::ranges::equal(head.first(kGgufMagic.size()), std::as_bytes(std::span(kGgufMagic)))) return false;
+  const auto version = head.subspan(kGgufMagic.size(), kVersionBytes);
   const auto zeros = std::ranges::count(version, std::byte{0});
   return zeros == kVersionBytes - 1 && (version.front() != std::byte{0} || version.back() != std::byte{0});
 }
@@ -91,7 +91,7 @@ class GgufReader {
   std::string name_;  // of the current key or tensor, once read
 };
 
-Error invalid(std::string message) {
+Error invalid_gguf(std::string message) {
   return Error{Errc::invalid, std::move(message)};
 }
 Error unsupported(std::string message) {
@@ -123,8 +123,8 @@ Result<Layout> GgufReader::read() {
 Status GgufReader::read_header() {
   std::array<std::byte, 4> magic{};
   WEFT_CHECK(cursor_.read(magic));
-  if (!std::ranges::equal(magic, std::as_bytes(std::span(kMagic))))
-    return invalid("expected the magic \"GGUF\", got other bytes");
+  if (!std::ranges::equal(magic, std::as_bytes(std::span(kGgufMagic))))
+    return invalid_gguf("expected the magic \"GGUF\", got other bytes");
   WEFT_CHECK(read_version());
   WEFT_TRY(tensor_count_, cursor_.number<std::uint64_t>());
   WEFT_TRY(key_count_, cursor_.number<std::uint64_t>());
@@ -151,7 +151,7 @@ Status GgufReader::read_version() {
   const std::uint32_t swapped = __builtin_bswap32(version);
   if (swapped == 2 || swapped == 3)
     return unsupported(fmt::format("expected a little-endian file, got a big-endian one of version {}", swapped));
-  return invalid(fmt::format("expected version 2 or 3, got {}", version));
+  return invalid_gguf(fmt::format("expected version 2 or 3, got {}", version));
 }
 
 Status GgufReader::read_metadata() {
@@ -160,7 +160,7 @@ Status GgufReader::read_metadata() {
   std::vector<std::string_view> keys(keys_.begin(), keys_.end());
   if (auto twice = find_duplicate(std::move(keys))) {
     name_ = *twice;
-    return invalid("expected each key once, got it twice");
+    return invalid_gguf("expected each key once, got it twice");
   }
   return {};
 }
@@ -172,7 +172,7 @@ Status GgufReader::read_key() {
     return Error{cursor_.lacking(length),
                  fmt::format("expected a key of 1 to {} bytes, got {}", limits::kGgufKeyMax, length)};
   WEFT_TRY(name_, cursor_.text(length));
-  if (!valid_utf8(name_)) return invalid("expected a key in UTF-8, got other bytes");
+  if (!valid_utf8(name_)) return invalid_gguf("expected a key in UTF-8, got other bytes");
   keys_.push_back(name_);
   WEFT_TRY(ValueType type, read_type());
   return read_value(type);
@@ -181,7 +181,7 @@ Status GgufReader::read_key() {
 Result<ValueType> GgufReader::read_type() {
   WEFT_TRY(auto type, cursor_.number<std::uint32_t>());
   if (type >= kValueBytes.size())
-    return invalid(fmt::format("expected a value type from 0 to {}, got {}", kValueBytes.size() - 1, type));
+    return invalid_gguf(fmt::format("expected a value type from 0 to {}, got {}", kValueBytes.size() - 1, type));
   return static_cast<ValueType>(type);
 }
 
@@ -196,10 +196,10 @@ Status GgufReader::read_value(ValueType type) {
 
 Status GgufReader::read_alignment(ValueType type) {
   if (type != ValueType::u32)
-    return invalid(fmt::format("expected an alignment of type u32 (4), got type {}", static_cast<unsigned>(type)));
+    return invalid_gguf(fmt::format("expected an alignment of type u32 (4), got type {}", static_cast<unsigned>(type)));
   WEFT_TRY(alignment_, cursor_.number<std::uint32_t>());
   if (!std::has_single_bit(alignment_))
-    return invalid(fmt::format("expected an alignment that is a power of two, got {}", alignment_));
+    return invalid_gguf(fmt::format("expected an alignment that is a power of two, got {}", alignment_));
   keep_metadata(layout_, name_, fmt::format("{}", alignment_));
   return {};
 }
@@ -243,7 +243,7 @@ Status GgufReader::skip_text() {
 
 Status GgufReader::skip_array(std::size_t depth) {
   if (depth > limits::kGgufArrayDepthMax)
-    return invalid(fmt::format("expected arrays nested at most {} deep, got more", limits::kGgufArrayDepthMax));
+    return invalid_gguf(fmt::format("expected arrays nested at most {} deep, got more", limits::kGgufArrayDepthMax));
   WEFT_TRY(ValueType type, read_type());
   WEFT_TRY(auto count, cursor_.number<std::uint64_t>());
   std::uint64_t bytes = kValueBytes[static_cast<std::size_t>(type)];
@@ -271,8 +271,8 @@ Status GgufReader::read_tensor() {
   const DTypeInfo& info = *dtype_info(tensor.dtype);
   std::uint64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
   if (row % info.block_elements != 0)
-    return invalid(fmt::format("expected rows of whole {} blocks of {} elements, got shape {}", info.name,
-                               info.block_elements, shape_text(tensor.shape)));
+    return invalid_gguf(fmt::format("expected rows of whole {} blocks of {} elements, got shape {}", info.name,
+                                    info.block_elements, shape_text(tensor.shape)));
   WEFT_TRY(one.length, tensor_bytes(tensor.dtype, tensor.shape));
   WEFT_TRY(one.offset, cursor_.number<std::uint64_t>());
   if (one.offset % alignment_ != 0)
@@ -298,12 +298,12 @@ Result<Shape> GgufReader::read_shape() {
 
 Result<DType> GgufReader::read_element_type() {
   WEFT_TRY(auto type, cursor_.number<std::uint32_t>());
-  if (type >= kElementTypes.size())
+  if (type >= kGgufTypes.size())
     return Error{type < kElementTypesMax ? Errc::unsupported : Errc::invalid,
-                 fmt::format("expected an element type from 0 to {}, got {}", kElementTypes.size() - 1, type)};
-  if (!kElementTypes[type])
+                 fmt::format("expected an element type from 0 to {}, got {}", kGgufTypes.size() - 1, type)};
+  if (!kGgufTypes[type])
     return unsupported(fmt::format("expected an element type that ggml has, got {}, which it removed", type));
-  return *kElementTypes[type];
+  return *kGgufTypes[type];
 }
 
 class Gguf final : public Format {

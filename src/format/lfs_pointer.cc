@@ -6,8 +6,8 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMagic = "version https://git-lfs.github.com/spec/";
-static_assert(kMagic.size() == kLfsPointerHead);
+constexpr std::string_view kLfsMagic = "version https://git-lfs.github.com/spec/";
+static_assert(kLfsMagic.size() == kLfsPointerHead);
 
 bool is_name_of_text(std::string_view file_name) {
   constexpr std::array<std::string_view, 4> kTexts = {".md", ".txt", ".rst", ".html"};
@@ -18,8 +18,8 @@ bool is_name_of_text(std::string_view file_name) {
 }  // namespace
 
 Status refuse_lfs_pointer(std::string_view file_name, std::uint64_t size, std::span<const std::byte> head) {
-  if (size > kLfsPointerMax || head.size() < kMagic.size() || is_name_of_text(file_name)) return {};
-  if (!std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)))) return {};
+  if (size > kLfsPointerMax || head.size() < kLfsMagic.size() || is_name_of_text(file_name)) return {};
+  if (!std::ranges::equal(head.first(kLfsMagic.size()), std::as_bytes(std::span(kLfsMagic)))) return {};
   return Error{Errc::invalid, "expected the file itself, got a Git LFS pointer to it: run git lfs pull"};
 }
 

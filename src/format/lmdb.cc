@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kPageHeader = 16;
 constexpr std::uint64_t kMetaBytes = 136;
-constexpr std::uint32_t kMagic = 0xbeefc0de;
+constexpr std::uint32_t kLmdbMagic = 0xbeefc0de;
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kNoPage = UINT64_MAX;
 constexpr std::uint64_t kPageMin = 512, kPageMax = 65'536;
@@ -68,7 +68,7 @@ class LmdbWalk {
       return invalid("expected two meta pages, got the end of the file");
     WEFT_CHECK(source_.read(at + kPageHeader, payload));
     const auto magic = load_le<std::uint32_t>(payload.data());
-    if (magic != kMagic) return invalid("expected a meta page at {}, got other bytes", at);
+    if (magic != kLmdbMagic) return invalid("expected a meta page at {}, got other bytes", at);
     const auto version = load_le<std::uint32_t>(payload.data() + 4);
     if (version != kVersion)
       return Error{Errc::unsupported, fmt::format("expected data version {}, got {}", kVersion, version)};
@@ -204,7 +204,7 @@ class Lmdb final : public ContainerFormat {
   std::string_view name() const override { return "lmdb"; }
   bool claims(std::string_view file_name, std::span<const std::byte> head) const override {
     return file_name == "data.mdb" ||
-           (head.size() >= kPageHeader + 4 && load_le<std::uint32_t>(head.data() + kPageHeader) == kMagic);
+           (head.size() >= kPageHeader + 4 && load_le<std::uint32_t>(head.data() + kPageHeader) == kLmdbMagic);
   }
   bool names_are_paths() const override { return false; }
   std::unique_ptr<RecordScanner> scan(std::uint64_t /*size*/, RecordSink& sink) const override {

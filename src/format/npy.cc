@@ -16,12 +16,12 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::string_view kSuffix = ".npy";
 
 bool has_magic(std::span<const std::byte> head) {
-  return head.size() >= kMagic.size() &&
-         std::ranges::equal(head.first(kMagic.size()), std::as_bytes(std::span(kMagic)));
+  return head.size() >= kNpyMagic.size() &&
+         std::ranges::equal(head.first(kNpyMagic.size()), std::as_bytes(std::span(kNpyMagic)));
 }
 
 // Returns the error for a file with these first bytes. numpy.load() looks at them and not at the name.
@@ -37,7 +37,7 @@ Error other_content(std::span<const std::byte> head) {
   return {Errc::invalid, "expected the magic \"\\x93NUMPY\", got other bytes"};
 }
 
-Result<std::string> read_header(HeaderCursor& cursor) {
+Result<std::string> read_npy_header(HeaderCursor& cursor) {
   std::array<std::byte, 8> prefix{};
   WEFT_CHECK(cursor.read(prefix));
   if (!has_magic(prefix)) return other_content(prefix);
@@ -90,7 +90,7 @@ class Npy final : public Format {
   Result<Layout> parse(FormatInput& files) const override {
     ByteSource& source = files.main();
     HeaderCursor cursor(source, source.size());
-    WEFT_TRY(std::string text, read_header(cursor));
+    WEFT_TRY(std::string text, read_npy_header(cursor));
     WEFT_TRY(NpyHeader header, parse_npy_header(text));
     if (header.descr.empty())
       return Error{Errc::unsupported, "expected elements of one type, got an array of a structured type"};

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kPrefix = 8;  // bytes of the header's length
+constexpr std::uint64_t kLengthBytes = 8;  // bytes of the header's length
 
 constexpr std::array kElementTypes = {
     DType::boolean, DType::u8,          DType::i8,          DType::f8_e5m2, DType::f8_e4m3, DType::f8_e8m0,
@@ -275,8 +275,8 @@ Status HeaderReader::spelled_otherwise(std::string_view got, At next) {
 }
 
 Result<std::string> read_header(ByteSource& source) {
-  if (source.size() < kPrefix)
-    return Error{Errc::invalid, fmt::format("expected {} bytes of header length, got {}", kPrefix, source.size())};
+  if (source.size() < kLengthBytes)
+    return Error{Errc::invalid, fmt::format("expected {} bytes of header length, got {}", kLengthBytes, source.size())};
   HeaderCursor cursor(source, source.size());
   WEFT_TRY(auto length, cursor.number<std::uint64_t>());
   if (length > limits::kSafetensorsHeaderMax)
@@ -323,7 +323,7 @@ class Safetensors final : public Format {
     if (!read.ok()) return Error{read.error().code, "header: " + read.error().message};
     keep_last_texts(layout);
     const DataRegion data{
-        .begin = kPrefix + header.size(), .file_size = source.size(), .alignment = 1, .last_counts = true};
+        .begin = kLengthBytes + header.size(), .file_size = source.size(), .alignment = 1, .last_counts = true};
     std::string().swap(header);  // frees up to 100 MB before the tensors are copied
     WEFT_TRY(layout.tensors, place_tensors(data, reader.take_tensors()));
     return layout;

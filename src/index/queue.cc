@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kLongestPause = std::chrono::microseconds(2'000);  // shorter than a commit
 constexpr auto kStoppedAfter = std::chrono::seconds(1);
@@ -54,12 +54,12 @@ Result<bool> QueueTicket::is_first() const {
 Status wait_for_writer(const SafePath& index_dir, int writer, const Patience& patience) {
   const SafePath path = index_dir / "writer";
   WEFT_TRY(const QueueTicket ticket, QueueTicket::take(index_dir, patience));
-  Clock::time_point held_last = Clock::now();
+  SteadyClock::time_point held_last = SteadyClock::now();
   for (LockPolling polling(writer, patience, path, kLongestPause);;) {
     WEFT_TRY(const bool first, ticket.is_first());
     WEFT_TRY(const bool held, excluded(writer, LockKind::exclusive, {}, path));
-    if (held) held_last = Clock::now();
-    if (!held && (first || Clock::now() - held_last > kStoppedAfter)) {
+    if (held) held_last = SteadyClock::now();
+    if (!held && (first || SteadyClock::now() - held_last > kStoppedAfter)) {
       Status status = try_lock(writer, LockKind::exclusive, path);
       if (status.ok() || status.error().code != Errc::busy) return status;
     }

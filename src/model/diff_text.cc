@@ -41,7 +41,7 @@ Of of(const Manifest& manifest, TensorRef ref) {
   return {file, file.tensors[ref.tensor]};
 }
 
-std::string type_text(const Tensor& tensor) {
+std::string type_and_shape(const Tensor& tensor) {
   const DTypeInfo* info = dtype_info(tensor.dtype);
   return fmt::format("{} {}", info == nullptr ? "?" : info->name, shape_text(tensor.shape));
 }
@@ -75,9 +75,9 @@ std::string norms_text(const ChangeNorms& norms) {
 
 std::string tensor_line(const DiffSides& sides, const TensorChange& one, std::size_t width) {
   const Of which = shown(sides, one);
-  std::string type = type_text(which.tensor);
+  std::string type = type_and_shape(which.tensor);
   if (one.change == Change::changed)
-    if (std::string was = type_text(of(sides.before, *one.before).tensor); was != type) type = was + " → " + type;
+    if (std::string was = type_and_shape(of(sides.before, *one.before).tensor); was != type) type = was + " → " + type;
   std::string line = fmt::format("{} {:<{}}  {}  {}", mark(one.change), one.label, width, type,
                                  human_bytes(stored_bytes(which.file, which.tensor)));
   if (!one.also.empty()) line += "  was " + one.also;

@@ -23,7 +23,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHoldersAsked = 8;
+constexpr std::size_t kHandOverHoldersAsked = 8;
 
 // A blob, and the manifests of versions that hold it.
 struct Needed {
@@ -143,11 +143,11 @@ class HandOver {
     std::vector<Needed> blobs;
     Renewed renewed(store_);
     for (const PackEntry& entry : toc.entries) {
-      WEFT_TRY(Snapshot * snapshot, renewed.get(4 * kHoldersAsked));
+      WEFT_TRY(Snapshot * snapshot, renewed.get(4 * kHandOverHoldersAsked));
       const auto place = snapshot->find_blob(entry.id);
       if (!place.ok()) return std::optional<std::vector<Needed>>();  // of a running or dead publish
       if (place->pack != toc.pack) continue;
-      WEFT_TRY(auto holders, snapshot->some_holders(entry.id, kHoldersAsked));
+      WEFT_TRY(auto holders, snapshot->some_holders(entry.id, kHandOverHoldersAsked));
       Needed blob{entry.id, {}};
       for (const auto& [version, file] : holders) {
         WEFT_TRY(const bool unsaved, lists_version(*snapshot, &Snapshot::unsaved, version));

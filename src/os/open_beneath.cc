@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr int kAttempts = 16;
+constexpr int kOpenAttempts = 16;
 
 std::uint64_t bits_of(Resolve resolve) {
   switch (resolve) {
@@ -37,7 +37,7 @@ Result<Fd> open_beneath(int directory, const std::string& path, int flags, mode_
     const long fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));
     if (errno == EINTR) continue;
-    if (errno != EAGAIN || attempt == kAttempts) return sys_error(errno, path);
+    if (errno != EAGAIN || attempt == kOpenAttempts) return sys_error(errno, path);
     ++attempt;
   }
 }

@@ -21,20 +21,13 @@
 
 #include <fmt/core.h>
 
+
 namespace weft {
 namespace {
 
 // The most bytes of one read or write system call; Linux itself stops a little below 2 GiB.
 constexpr std::size_t kCallMax = 1U << 30U;
 constexpr rlim_t kFilesMax = 1U << 20U;  // the kernel's default for fs.nr_open
-
-template <class Call>
-auto retry(Call call) {
-  for (;;) {
-    auto result = call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
-}
 
 Status check(int result, std::string_view what, std::string_view where) {
   if (result < 0) return sys_error(errno, fmt::format("{}: {}", where, what));

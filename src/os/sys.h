@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,15 @@
 #include "weft/result.h"
 
 namespace weft {
+
+// Repeats a system call that a signal interrupts. `call` returns and sets errno as the system call does.
+template <class Call>
+auto retry(Call call) {
+  for (;;) {
+    auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
 
 // Owns a file descriptor.
 class Fd {

@@ -23,14 +23,6 @@ namespace {
 
 constexpr int kBacklog = 128;
 
-template <class Call>
-auto retry(Call call) {
-  for (;;) {
-    auto result = call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
-}
-
 // Opens the directory of a socket and returns the path of the socket below it.
 Result<SafePath> place_of(const std::string& path) {
   const auto slash = path.rfind('/');

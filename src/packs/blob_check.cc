@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kStep = 2 * kDigestChunk;
-constexpr std::uint64_t kCopyStep = 4 * kDigestChunk;
+constexpr std::uint64_t kCheckStep = 4 * kDigestChunk;
 
 Error differs(std::string_view where, const PackEntry& entry, std::uint64_t at, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: blob {} of {} bytes at {}: {} differs at {}", where,
@@ -62,10 +62,10 @@ Status check_blob(int fd, std::string_view where, const PackEntry& entry, const 
 Result<PackEntry> copy_hashed(const ContentId& id, int fd, std::uint64_t offset, std::string_view where,
                               PackWriter& pack, std::uint64_t at, const Progress& progress) {
   PackEntry entry{id, at, std::vector<Digest>(chunk_count(id.length)), 0};
-  std::vector<std::byte> buffer(std::min(id.length, kCopyStep));
+  std::vector<std::byte> buffer(std::min(id.length, kCheckStep));
   for (std::uint64_t done = 0; done < id.length;) {
     if (progress.cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where)};
-    const auto piece = std::span(buffer).first(std::min(kCopyStep, id.length - done));
+    const auto piece = std::span(buffer).first(std::min(kCheckStep, id.length - done));
     WEFT_CHECK(read_exact(fd, offset + done, piece, where));
     sha256_chunks(piece, std::span(entry.chunks).subspan(done / kDigestChunk, chunk_count(piece.size())));
     if (done == 0 && id.length > kDigestChunk) entry.hint = xxh3_64(piece.first(kDigestChunk));

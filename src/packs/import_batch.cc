@@ -12,7 +12,7 @@ constexpr std::size_t kCompareExtents = 256;
 constexpr std::size_t kCompareBytes = 1U << 20U;
 
 // A run of extents that are adjacent in the window and in the pack, for one write.
-struct Run {
+struct ImportRun {
   PackWriter* pack = nullptr;
   std::uint64_t offset = 0;
   std::span<const std::byte> bytes;
@@ -126,7 +126,7 @@ Claims Importer::claim_new(const FilledWindow& filled) {
 }
 
 Status Importer::write_new(ImportWindow& window, const Claims& claims) {
-  Run run;
+  ImportRun run;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (!claims[i]) continue;
     WindowExtent& extent = window.extents[i];

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr int kAttempts = 16;
+constexpr int kNameAttempts = 16;
 
 Result<Fd> lock_directory(const SafePath& path) {
   const SafePath lock = path / "lock";
@@ -31,7 +31,7 @@ Result<Fd> TempArea::claim(const SafePath& path) {
 Result<std::unique_ptr<TempArea>> TempArea::make(const SafePath& store_path) {
   WEFT_CHECK(make_directories(store_path / "tmp"));
   Error last;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
     SafePath path = store_path / ("tmp/" + random_hex(8));
     auto lock = claim(path);
     if (lock.ok()) return std::unique_ptr<TempArea>(new TempArea(std::move(path), std::move(lock).value()));

@@ -171,9 +171,8 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, const PeerRequest& 
   const SharedLock lock(gate_);
   if (bytes_ == nullptr) return Error{Errc::unreachable, "this daemon begins or ends"};
   if (const auto* announce = std::get_if<Announce>(&asked)) {
-    for (const HadChunks& had : announce->had) directory_.put(node, had);
-    if (!announce->asks || announce->had.empty()) return PeerReply{};
-    return PeerReply{encode_holders(directory_.find(announce->had.front().manifest)), {}};
+    directory_.put(node, *announce);
+    return PeerReply{};
   }
   if (const auto* ask = std::get_if<AskHolders>(&asked))
     return PeerReply{encode_holders(directory_.find(ask->manifest)), {}};

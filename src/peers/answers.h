@@ -1,4 +1,4 @@
-// Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of chunks.
+// Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions.
 // Requests of swarms go to a SwarmServer.
 #pragma once
 

@@ -32,11 +32,7 @@ std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const
 }
 
 void PeerDirectory::drop_old(Holders& holders, Clock::time_point now) {
-  std::erase_if(holders, [&](const auto& one) WEFT_REQUIRES(mutex_) {
-    if (one.second.until > now) return false;
-    bytes_ -= one.second.had.bits.size();
-    return true;
-  });
+  count_ -= std::erase_if(holders, [now](const auto& one) { return one.second <= now; });
 }
 
 // Drops announcements that were not repeated. If too many are left, drops arbitrary manifests.
@@ -45,37 +41,42 @@ void PeerDirectory::make_room(Clock::time_point now) {
     drop_old(at->second, now);
     at = at->second.empty() ? holders_.erase(at) : std::next(at);
   }
-  while (!holders_.empty() && (holders_.size() >= kManifestsMax || bytes_ >= kBytesMax)) {
-    for (const auto& [node, entry] : holders_.begin()->second) bytes_ -= entry.had.bits.size();
+  while (!holders_.empty() && (holders_.size() >= kManifestsMax || count_ >= kEntriesMax)) {
+    count_ -= holders_.begin()->second.size();
     holders_.erase(holders_.begin());
   }
 }
 
-void PeerDirectory::put(std::string_view node, HadChunks had, Clock::time_point now) {
+void PeerDirectory::put(std::string_view node, const Announce& said, Clock::time_point now) {
   const MutexLock lock(mutex_);
-  const bool full =
-      (holders_.size() >= kManifestsMax && !holders_.contains(had.manifest)) || bytes_ + had.bits.size() > kBytesMax;
-  if (full) make_room(now);
-  Holders& holders = holders_[had.manifest];
+  if (!said.whole) {
+    const auto found = holders_.find(said.manifest);
+    if (found == holders_.end()) return;
+    if (const auto at = found->second.find(node); at != found->second.end()) {
+      found->second.erase(at);
+      --count_;
+    }
+    return;
+  }
+  if (count_ >= kEntriesMax || (holders_.size() >= kManifestsMax && !holders_.contains(said.manifest))) make_room(now);
+  Holders& holders = holders_[said.manifest];
   auto at = holders.find(node);
   if (at == holders.end()) {
     drop_old(holders, now);
     if (holders.size() >= limits::kHoldersMax) return;
-    at = holders.emplace(node, Entry{}).first;
+    at = holders.emplace(node, now).first;
+    ++count_;
   }
-  bytes_ += had.bits.size();
-  bytes_ -= at->second.had.bits.size();
-  had.node = node;
-  at->second = {std::move(had), now + kKept};
+  at->second = now + kKept;
 }
 
-std::vector<HadChunks> PeerDirectory::find(const Digest& manifest, Clock::time_point now) {
+std::vector<std::string> PeerDirectory::find(const Digest& manifest, Clock::time_point now) {
   const MutexLock lock(mutex_);
-  std::vector<HadChunks> out;
+  std::vector<std::string> out;
   const auto found = holders_.find(manifest);
   if (found == holders_.end()) return out;
   drop_old(found->second, now);
-  for (const auto& [node, entry] : found->second) out.push_back(entry.had);
+  for (const auto& [node, until] : found->second) out.push_back(node);
   return out;
 }
 

@@ -1,5 +1,5 @@
-// The directory of chunk holders that this node keeps from the announcements of other nodes. Soft state: bounded, and
-// dropped if an announcement is not repeated.
+// The directory that this node keeps for others: which nodes have announced that they have a whole version. Soft state:
+// bounded, and dropped if an announcement is not repeated.
 #pragma once
 
 #include <chrono>
@@ -24,27 +24,25 @@ std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const
 class PeerDirectory {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kKept{30};  // after an announcement
+  static constexpr std::chrono::seconds kKept{30};     // after an announcement
+  static constexpr std::size_t kEntriesMax = 200'000;  // holders of all manifests; one takes about 200 bytes
   static constexpr std::size_t kManifestsMax = 100'000;
-  static constexpr std::size_t kBytesMax = 32U << 20U;  // of bits
 
-  // Replaces the node's previous announcement of this manifest. Dropped if the manifest has kHoldersMax other holders.
-  void put(std::string_view node, HadChunks had, Clock::time_point now = Clock::now());
-  std::vector<HadChunks> find(const Digest& manifest, Clock::time_point now = Clock::now());
+  // Replaces the node's previous announcement of this manifest. Dropped if the manifest has limits::kHoldersMax other
+  // holders.
+  void put(std::string_view node, const Announce& said, Clock::time_point now = Clock::now());
+  // Returns the nodes that have the whole version.
+  std::vector<std::string> find(const Digest& manifest, Clock::time_point now = Clock::now());
   std::size_t manifests() const;
 
  private:
-  struct Entry {
-    HadChunks had;
-    Clock::time_point until;
-  };
-  using Holders = std::map<std::string, Entry, std::less<>>;
+  using Holders = std::map<std::string, Clock::time_point, std::less<>>;  // until when each counts
   void drop_old(Holders& holders, Clock::time_point now) WEFT_REQUIRES(mutex_);
   void make_room(Clock::time_point now) WEFT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::map<Digest, Holders> holders_ WEFT_GUARDED_BY(mutex_);
-  std::size_t bytes_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::size_t count_ WEFT_GUARDED_BY(mutex_) = 0;  // holders of all manifests
 };
 
 }  // namespace weft

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <flatbuffers/flatbuffers.h>
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "base/sha256.h"
 #include "peers/swarm_messages.h"
 #include "peers_generated.h"
@@ -65,6 +67,22 @@ class Verified {
   const std::uint8_t* start() const { return reinterpret_cast<const std::uint8_t*>(memory_.data()); }
   std::vector<std::uint64_t> memory_;
 };
+
+using StringVector = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+
+// Returns the ids of different nodes. Errc::invalid: more than `count_max`, one that comes twice, or no id.
+inline Result<std::vector<std::string>> ids_of(const StringVector& nodes, std::size_t count_max) {
+  if (nodes.size() > count_max)
+    return refused(fmt::format("expected at most {} nodes, got {}", count_max, nodes.size()));
+  std::vector<std::string> out;
+  for (const flatbuffers::String* node : nodes) {
+    if (node->size() == 0 || node->size() > limits::kNodeIdMax)
+      return refused(fmt::format("a node's id of {} bytes", node->size()));
+    if (std::ranges::find(out, node->string_view()) != out.end()) return refused("a node that comes twice");
+    out.push_back(node->str());
+  }
+  return out;
+}
 
 // The tables of swarm_messages.cc.
 flatbuffers::Offset<wire::Join> packed(Builder& builder, const Join& join);

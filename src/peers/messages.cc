@@ -40,34 +40,6 @@ Result<ChunkRun> unpacked(const wire::Run& run) {
   return out;
 }
 
-using HadVector = flatbuffers::Vector<flatbuffers::Offset<wire::Had>>;
-
-flatbuffers::Offset<HadVector> packed(Builder& builder, std::span<const HadChunks> had) {
-  std::vector<flatbuffers::Offset<wire::Had>> out;
-  for (const HadChunks& one : had) {
-    const auto node = one.node.empty() ? 0 : builder.CreateString(one.node);
-    const auto bits = one.bits.empty() ? 0 : builder.CreateVector(one.bits);
-    const auto digest = packed(one.manifest);
-    out.push_back(wire::CreateHad(builder, &digest, node, one.chunks_per_bit, bits));
-  }
-  return builder.CreateVector(out);
-}
-
-Result<std::vector<HadChunks>> unpacked(const HadVector& had, std::size_t count_max) {
-  if (had.size() > count_max) return refused(fmt::format("expected at most {} holders, got {}", count_max, had.size()));
-  std::vector<HadChunks> out;
-  for (const wire::Had* one : had) {
-    HadChunks made{unpacked(*one->manifest()->bytes()), "", one->chunks_per_bit(), {}};
-    if (one->node() != nullptr) made.node = one->node()->str();
-    if (one->bits() != nullptr) made.bits.assign(one->bits()->begin(), one->bits()->end());
-    if (made.node.size() > limits::kNodeIdMax) return refused("a node's id that is too long");
-    if (made.bits.size() > limits::kAnnouncedBytesMax || (made.chunks_per_bit == 0) != made.bits.empty())
-      return refused(fmt::format("{} bytes of bits", made.bits.size()));
-    out.push_back(std::move(made));
-  }
-  return out;
-}
-
 struct Packer {
   Builder& builder;
   flatbuffers::Offset<wire::Request> operator()(const AskManifest& ask) const {
@@ -91,7 +63,8 @@ struct Packer {
                                    static_cast<std::uint8_t>(ask.effort), ask.must_code, ask.skip, subject));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
-    return finish(wire::What::Announce, wire::CreateAnnounce(builder, packed(builder, announce.had), announce.asks));
+    const auto digest = packed(announce.manifest);
+    return finish(wire::What::Announce, wire::CreateAnnounce(builder, &digest, announce.whole));
   }
   flatbuffers::Offset<wire::Request> operator()(const AskHolders& ask) const {
     const auto digest = packed(ask.manifest);
@@ -170,10 +143,8 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
     return PeerRequest(AskChunks{run});
   }
   if (const auto* read = request.what_as_Read()) return unpacked(*read);
-  if (const auto* announce = request.what_as_Announce()) {
-    WEFT_TRY(auto had, unpacked(*announce->had(), limits::kAnnouncedAtOnceMax));
-    return PeerRequest(Announce{std::move(had), announce->asks()});
-  }
+  if (const auto* announce = request.what_as_Announce())
+    return PeerRequest(Announce{unpacked(*announce->manifest()->bytes()), announce->whole()});
   if (const auto* who = request.what_as_WhoHas()) return PeerRequest(AskHolders{unpacked(*who->manifest()->bytes())});
   if (const auto* table = request.what_as_Join()) {
     WEFT_TRY(auto join, unpacked(*table));
@@ -186,15 +157,15 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
   return refused("a request of an unknown kind");
 }
 
-std::vector<std::byte> encode_holders(std::span<const HadChunks> had) {
+std::vector<std::byte> encode_holders(const std::vector<std::string>& nodes) {
   Builder builder;
-  builder.Finish(wire::CreateHolders(builder, packed(builder, had)));
+  builder.Finish(wire::CreateHolders(builder, builder.CreateVectorOfStrings(nodes)));
   return bytes_of(builder);
 }
 
-Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes) {
+Result<std::vector<std::string>> decode_holders(std::span<const std::byte> bytes) {
   WEFT_TRY(const auto verified, Verified<wire::Holders>::make(bytes));
-  return unpacked(*(*verified).had(), limits::kHoldersMax);
+  return peer_tables::ids_of(*(*verified).nodes(), limits::kHoldersMax);
 }
 
 std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes) {

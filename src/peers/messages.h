@@ -23,15 +23,6 @@ inline constexpr std::size_t kRunsPerRequest = 90;
 
 inline constexpr std::uint64_t kDigestsAtOnceMax = kSourceReadMax / sizeof(Digest);
 
-// The chunks of a manifest that a node has (peers/chunk_map.h).
-struct HadChunks {
-  Digest manifest;
-  std::string node;                  // "" in announcements: the caller
-  std::uint32_t chunks_per_bit = 0;  // 0: it has all of them
-  std::vector<std::uint8_t> bits;    // at most limits::kAnnouncedBytesMax; empty if it has all
-  bool operator==(const HadChunks&) const = default;
-};
-
 struct AskManifest {
   Digest digest;
   std::uint64_t offset = 0;
@@ -63,8 +54,9 @@ struct AskBytes {
 };
 inline constexpr std::size_t kSubjectBytesMax = 256;
 struct Announce {
-  std::vector<HadChunks> had;  // at most limits::kAnnouncedAtOnceMax
-  bool asks = false;           // also asks for the holders of the first manifest
+  Digest manifest;
+  bool whole = false;  // the caller has all bytes of the version; false: no longer
+  bool operator==(const Announce&) const = default;
 };
 struct AskHolders {
   Digest manifest;
@@ -75,9 +67,9 @@ std::vector<std::byte> encode_request(const PeerRequest& request);
 // Errc::invalid if the bytes are no request, or one of an unknown kind.
 Result<PeerRequest> decode_request(std::span<const std::byte> bytes);
 
-// The answer to AskHolders.
-std::vector<std::byte> encode_holders(std::span<const HadChunks> had);
-Result<std::vector<HadChunks>> decode_holders(std::span<const std::byte> bytes);
+// The answer to AskHolders: ids of nodes, at most limits::kHoldersMax, each once.
+std::vector<std::byte> encode_holders(const std::vector<std::string>& nodes);
+Result<std::vector<std::string>> decode_holders(std::span<const std::byte> bytes);
 
 // The table at the start of the head of an answer to AskBytes with bases: how many bytes each chunk takes.
 struct GivenChunks {

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
+#include "weft/model/manifest.h"
 #include "weft/store/walk.h"
 
 namespace weft {
@@ -15,21 +16,25 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(30);      // between turns while chunks arrive
-constexpr auto kAskedMin = milliseconds(60);  // between two questions about one manifest
-constexpr auto kAskedMax = milliseconds(1'000);
-constexpr int kPerChunk = 8;               // questions to the directory while one chunk arrives
-constexpr std::size_t kHoldersAtOnce = 8;  // more in an answer lengthen the pause
-constexpr auto kActive = seconds(5);       // after the last chunk, of any manifest
-constexpr auto kBackup = seconds(1);       // between two announcements to the second directory node
-constexpr auto kSayAgain = seconds(10);    // before directories drop an announcement
-constexpr auto kQuiet = seconds(30);       // after the last chunk, local chunks may have been evicted
+constexpr auto kTick = milliseconds(30);  // between turns while versions are read
+constexpr auto kActive = seconds(5);      // after the last chunk, of any version
+// Between two questions about one manifest. A node becomes a holder a second after its last chunk at the earliest, so
+// more questions would find little. On a slow link long answers take bandwidth from chunks.
+constexpr auto kAskAgain = seconds(1);
+constexpr auto kQuiet = seconds(1);      // after the last chunk of a version, until it is surveyed
+constexpr auto kSettled = seconds(60);   // after the last chunk of a version, until its blobs are in the index
+constexpr auto kSayAgain = seconds(10);  // before directories drop an announcement
 constexpr auto kPatience = milliseconds(500);
 constexpr auto kSilentRest = seconds(2);   // pause after a node did not answer
 constexpr std::size_t kDirectories = 2;    // directory nodes of one manifest
 constexpr std::size_t kManifestsMax = 64;  // announced manifests
 
 }  // namespace
+
+// True if the version is neither whole nor announced, and will not become whole by itself.
+bool PeerNews::Version::is_over(Clock::time_point now) const {
+  return !whole && !told && changed + kSettled <= now;
+}
 
 PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)) {
   worker_.start([this] { return round(); });
@@ -40,51 +45,35 @@ void PeerNews::wake() {
   if (sleeps_) worker_.wake();
 }
 
-// Drops the manifest whose last chunk is the oldest.
+// Drops the version that is not whole, or else any, whose last chunk is the oldest.
 void PeerNews::drop_one() {
-  const auto oldest = std::min_element(
-      had_.begin(), had_.end(), [](const auto& a, const auto& b) { return a.second.changed < b.second.changed; });
-  had_.erase(oldest);
+  versions_.erase(std::ranges::min_element(
+      versions_, {}, [](const auto& one) { return std::pair(one.second.whole, one.second.changed); }));
+}
+
+void PeerNews::touch(const Digest& manifest) {
+  active_ = Clock::now();
+  if (!versions_.contains(manifest) && versions_.size() >= kManifestsMax) drop_one();
+  Version& version = versions_[manifest];
+  version.changed = active_;
+  version.survey_at = active_ + kQuiet;
+  wake();
 }
 
 void PeerNews::expect(const Digest& manifest) {
-  const auto map = parts_.view.chunks(manifest);
   const MutexLock lock(mutex_);
-  active_ = Clock::now();
-  arrived_at_ = {};
-  gap_ = {};
-  if (map) {
-    if (!had_.contains(manifest) && had_.size() >= kManifestsMax) drop_one();
-    Had& had = had_[manifest];
-    had.map = map;
-    had.dirty = true;
-  }
-  wake();
+  touch(manifest);
 }
 
-void PeerNews::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
+void PeerNews::arrived(const Digest& manifest) {
   const MutexLock lock(mutex_);
-  active_ = Clock::now();
-  const auto found = had_.find(manifest);
-  if (found == had_.end()) return;
-  Had& had = found->second;
-  if (arrived_at_ != Clock::time_point{}) gap_ = active_ - arrived_at_;
-  arrived_at_ = active_;
-  had.changed = active_;
-  if (!had.chunks) had.chunks.emplace(*had.map);
-  for (const ChunkRun& run : runs)
-    if (const auto number = had.map->number_of(run.id)) had.chunks->add(*number + run.first, run.count);
-  had.dirty = true;
-  wake();
+  touch(manifest);
 }
 
 void PeerNews::survey_again() {
   const MutexLock lock(mutex_);
-  for (auto& [manifest, had] : had_) {
-    had.chunks.reset();
-    had.said = {};
-    had.dirty = true;
-  }
+  const auto soon = Clock::now() + kQuiet;  // one survey after several evictions
+  for (auto& [manifest, version] : versions_) version.survey_at = std::min(version.survey_at, soon);
   wake();
 }
 
@@ -109,177 +98,121 @@ Result<std::vector<Digest>> PeerNews::manifests_of_others() const {
   return out;
 }
 
-// Adds the manifests of chunks that an earlier run of this daemon fetched: directories have dropped them.
+// Adds the versions that an earlier run of this daemon fetched: directories have dropped them.
 void PeerNews::recall() {
-  const auto digests = manifests_of_others();
-  if (!digests.ok()) return log_warning("local content cannot be announced to peers: {}", digests.error().message);
-  for (const Digest& digest : *digests) {
-    const auto bytes = parts_.store.open_manifest(digest);
-    if (!bytes.ok()) continue;
-    const auto manifest = decode_manifest((*bytes)->bytes());
-    if (!manifest.ok()) continue;
-    auto map = std::make_shared<const ChunkMap>(*manifest);
-    const MutexLock lock(mutex_);
-    if (worker_.ending() || had_.size() >= kManifestsMax) return;
-    if (Had& had = had_[digest]; !had.map) had.map = std::move(map);
-  }
+  const auto manifests = manifests_of_others();
+  if (!manifests.ok()) return log_warning("local content cannot be announced to peers: {}", manifests.error().message);
+  const MutexLock lock(mutex_);
+  for (const Digest& manifest : *manifests)
+    if (versions_.size() < kManifestsMax) versions_.try_emplace(manifest);
 }
 
 Worker::Pause PeerNews::round() {
   if (!std::exchange(recalled_, true)) recall();
-  {
-    const MutexLock lock(mutex_);
-    sleeps_ = false;
-  }
-  const Turn done = turn();
-  const MutexLock lock(mutex_);
-  sleeps_ = done != Turn::moving && active_ + kActive <= Clock::now();
-  if (!sleeps_) return kTick;
-  return done == Turn::untold ? kSilentRest : kSayAgain;
+  for (const Digest& manifest : due(&Version::survey_at)) survey(manifest);
+  for (const Digest& manifest : due(&Version::say_at)) tell(manifest);
+  if (is_active())
+    for (const Digest& manifest : parts_.view.to_ask(kAskAgain)) ask_some(manifest);
+  return pause();
 }
 
-// Returns the pause between two questions about one manifest. News need not be fresher than a part of the time that a
-// chunk takes to arrive, and news of many holders are long: on a slow link both would take bandwidth from chunks.
-PeerNews::Clock::duration PeerNews::pace(Clock::time_point now) const {
+bool PeerNews::is_active() const {
   const MutexLock lock(mutex_);
-  const bool began = arrived_at_ != Clock::time_point{};
-  const auto chunk = began ? std::max(gap_, now - arrived_at_) / kPerChunk : Clock::duration{};
-  const auto many = kAskedMin * static_cast<int>(holders_) / static_cast<int>(kHoldersAtOnce);
-  return std::clamp<Clock::duration>(std::max<Clock::duration>(chunk, many), kAskedMin, kAskedMax);
+  return active_ + kActive > Clock::now();
 }
 
-PeerNews::Turn PeerNews::turn() {
+Worker::Pause PeerNews::pause() {
+  const MutexLock lock(mutex_);
   const auto now = Clock::now();
-  const auto pace = this->pace(now);
-  bool all_replicated = true;
-  auto to_ask = parts_.view.to_ask(std::chrono::ceil<milliseconds>(pace));
-  for (const Digest& manifest : due(now, pace / 2)) {
-    const Told told = tell(manifest);
-    all_replicated = all_replicated && told.all;
-    if (told.heard) std::erase(to_ask, manifest);
-  }
-  {
-    const MutexLock lock(mutex_);
-    if (active_ + kActive <= now) return all_replicated ? Turn::still : Turn::untold;
-  }
-  for (const Digest& manifest : to_ask) ask_some(manifest);
-  return Turn::moving;
+  sleeps_ = active_ + kActive <= now;
+  if (!sleeps_) return kTick;
+  auto next = now + kSayAgain;
+  for (const auto& [manifest, version] : versions_) next = std::min({next, version.survey_at, version.say_at});
+  return std::max<Worker::Pause>(next - now, kTick);
 }
 
-// Returns the manifests to announce now. `pause`: between two announcements of one manifest.
-std::vector<Digest> PeerNews::due(Clock::time_point now, Clock::duration pause) {
+std::vector<Digest> PeerNews::due(Clock::time_point Version::*at) {
   std::vector<Digest> out;
   const MutexLock lock(mutex_);
-  for (const auto& [manifest, had] : had_)
-    if ((had.dirty && had.said + pause <= now) || had.said + kSayAgain <= now ||
-        (had.backup_waits && had.backup_said + kBackup <= now))
-      out.push_back(manifest);
+  for (const auto& [manifest, version] : versions_)
+    if (version.*at <= Clock::now()) out.push_back(manifest);
   return out;
 }
 
-// Returns the chunks of all blobs in the index.
-ChunkSet PeerNews::survey(const ChunkMap& map) const {
-  ChunkSet chunks(map);
+// True if the manifest and all blobs of the version are local.
+bool PeerNews::is_whole(const Digest& manifest) const {
+  const auto bytes = parts_.store.open_manifest(manifest);
+  if (!bytes.ok()) return false;
+  const auto decoded = decode_manifest((*bytes)->bytes());
+  if (!decoded.ok()) return false;
   Renewed renewed(parts_.store);
-  for (const auto& [id, first] : map.blobs()) {
-    const auto now = renewed.get();
-    if (!now.ok()) return chunks;
-    if ((*now)->find_blob(id).ok()) chunks.add(first, chunk_count(id.length));
-  }
-  return chunks;
-}
-
-// Returns the announcement of a manifest. Nothing if no chunk is local and none was announced, or if the entry was
-// dropped.
-std::optional<HadChunks> PeerNews::news_of(const Digest& manifest) {
-  std::shared_ptr<const ChunkMap> map;
-  bool look = false;
-  bool quiet = false;
-  {
-    const MutexLock lock(mutex_);
-    const auto known = had_.find(manifest);
-    if (known == had_.end()) return {};
-    const Had& had = known->second;
-    map = had.map;
-    quiet = had.changed + kQuiet < Clock::now();
-    look = quiet || had.said == Clock::time_point{};
-  }
-  std::optional<ChunkSet> here = look ? std::optional(survey(*map)) : std::nullopt;
-  const MutexLock lock(mutex_);
-  const auto known = had_.find(manifest);
-  if (known == had_.end()) return {};
-  Had& had = known->second;
-  if (!here && !had.chunks) return {};  // survey_again() reset it, and it is due again
-  if (here && had.chunks && !quiet) here->add(*had.chunks);
-  if (here) had.chunks = std::move(here);
-  had.dirty = false;
-  had.said = Clock::now();
-  const bool was_told = std::exchange(had.told, !had.chunks->none());
-  if (!was_told && !had.told) return {};
-  return had.chunks->told(manifest, *map);
-}
-
-// Announces a manifest to its directory nodes. The second one gets news less often, because it is asked only if the
-// first is silent.
-PeerNews::Told PeerNews::tell(const Digest& manifest) {
-  const auto news = news_of(manifest);
-  if (!news) return {};
-  const auto nodes = directories(manifest);
-  Told told{!nodes.empty(), false};
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (i > 0 && told.all && !backup_is_due(manifest)) break;
-    told.all = tell(nodes[i], *news, told.heard) && told.all;
-  }
-  if (told.all) return told;
-  const MutexLock lock(mutex_);
-  if (const auto had = had_.find(manifest); had != had_.end()) had->second.dirty = true;
-  return told;
-}
-
-// Announces to one directory node. Its answer lists other holders, unless an earlier node has listed some.
-bool PeerNews::tell(const std::string& node, const HadChunks& news, bool& heard) {
-  std::vector<HadChunks> had;
-  if (node == parts_.self) {
-    parts_.directory.put(node, news);
-    had = others_of(parts_.directory.find(news.manifest));
-  } else {
-    const auto answer = call(node, Announce{{news}, !heard}, deadline_in(kPatience));
-    if (!answer) return false;
-    if (auto said = decode_holders(*answer); !heard && said.ok()) had = others_of(std::move(said).value());
-  }
-  if (heard || had.empty()) return true;
-  heard = true;
-  parts_.view.heard(news.manifest, std::move(had));
+  for (const File& file : decoded->files)
+    for (const Extent& extent : file.extents) {
+      if (worker_.ending()) return false;
+      const auto now = renewed.get();
+      if (extent.id.length > 0 && (!now.ok() || !(*now)->find_blob(extent.id).ok())) return false;
+    }
   return true;
 }
 
-std::vector<HadChunks> PeerNews::others_of(std::vector<HadChunks> had) {
+// Fetched blobs enter the index some seconds after their last chunk, and a manifest may be on its way. So a version is
+// surveyed again when twice the time since its last change has passed.
+void PeerNews::survey(const Digest& manifest) {
+  const auto begun = Clock::now();
   {
     const MutexLock lock(mutex_);
-    holders_ = had.size();
+    const auto found = versions_.find(manifest);
+    if (found == versions_.end()) return;
+    found->second.survey_at = begun + (begun - found->second.changed);
   }
-  std::erase_if(had, [this](const HadChunks& one) { return one.node == parts_.self; });
-  return had;
+  const bool whole = is_whole(manifest);
+  if (worker_.ending()) return;
+  const MutexLock lock(mutex_);
+  const auto found = versions_.find(manifest);
+  if (found == versions_.end()) return;
+  Version& version = found->second;
+  version.whole = whole;
+  if (whole != version.told) version.say_at = begun;
+  if (version.is_over(begun)) versions_.erase(found);
 }
 
-bool PeerNews::backup_is_due(const Digest& manifest) {
-  const MutexLock lock(mutex_);
-  const auto found = had_.find(manifest);
-  if (found == had_.end()) return true;
-  Had& had = found->second;
+// Announces a version to its directory nodes, or withdraws the announcement.
+void PeerNews::tell(const Digest& manifest) {
+  Announce news{manifest, false};
+  {
+    const MutexLock lock(mutex_);
+    const auto found = versions_.find(manifest);
+    if (found == versions_.end()) return;
+    news.whole = found->second.whole;
+    found->second.told = true;
+  }
+  const auto nodes = directories(manifest);
+  bool all = !nodes.empty();
+  for (const std::string& node : nodes) all = tell(node, news) && all;
   const auto now = Clock::now();
-  had.backup_waits = had.backup_said + kBackup > now;
-  if (!had.backup_waits) had.backup_said = now;
-  return !had.backup_waits;
+  const MutexLock lock(mutex_);
+  const auto found = versions_.find(manifest);
+  if (found == versions_.end()) return;
+  Version& version = found->second;
+  version.told = news.whole || !all;
+  const auto next = news.whole ? now + kSayAgain : Clock::time_point::max();
+  version.say_at = all ? next : now + kSilentRest;
+  if (version.is_over(now)) versions_.erase(found);
+}
+
+bool PeerNews::tell(const std::string& node, const Announce& news) {
+  if (node != parts_.self) return call(node, news, deadline_in(kPatience)).has_value();
+  parts_.directory.put(node, news);
+  return true;
 }
 
 void PeerNews::ask(const Digest& manifest, Deadline deadline) {
-  std::optional<std::vector<HadChunks>> all;
+  std::optional<std::vector<std::string>> all;
   for (const std::string& node : directories(manifest)) {
-    auto had = holders(node, manifest, std::min(deadline, deadline_in(kPatience)));
-    if (!had) continue;
+    auto found = holders(node, manifest, std::min(deadline, deadline_in(kPatience)));
+    if (!found) continue;
     if (!all) all.emplace();
-    std::ranges::move(*had, std::back_inserter(*all));
+    std::ranges::move(*found, std::back_inserter(*all));
   }
   if (all) parts_.view.heard(manifest, *std::move(all));
 }
@@ -288,21 +221,28 @@ void PeerNews::ask(const Digest& manifest, Deadline deadline) {
 void PeerNews::ask_some(const Digest& manifest) {
   bool nobody = false;
   for (const std::string& node : directories(manifest)) {
-    auto had = holders(node, manifest, deadline_in(kPatience));
-    if (had && !had->empty()) return parts_.view.heard(manifest, *std::move(had));
-    nobody = nobody || had;
+    auto found = holders(node, manifest, deadline_in(kPatience));
+    if (found && !found->empty()) return parts_.view.heard(manifest, *std::move(found));
+    nobody = nobody || found;
   }
   if (nobody) parts_.view.heard(manifest, {});
 }
 
-// Returns the holders that one directory node lists; nothing if it does not answer.
-std::optional<std::vector<HadChunks>> PeerNews::holders(const std::string& node, const Digest& manifest,
-                                                        Deadline deadline) {
-  if (node == parts_.self) return others_of(parts_.directory.find(manifest));
-  const auto answer = call(node, AskHolders{manifest}, deadline);
-  if (!answer) return {};
-  auto had = decode_holders(*answer);
-  return had.ok() ? std::optional(others_of(std::move(had).value())) : std::nullopt;
+// Returns the other holders that one directory node lists; nothing if it does not answer.
+std::optional<std::vector<std::string>> PeerNews::holders(const std::string& node, const Digest& manifest,
+                                                          Deadline deadline) {
+  std::vector<std::string> found;
+  if (node == parts_.self) {
+    found = parts_.directory.find(manifest);
+  } else {
+    const auto answer = call(node, AskHolders{manifest}, deadline);
+    if (!answer) return {};
+    auto decoded = decode_holders(*answer);
+    if (!decoded.ok()) return {};
+    found = *std::move(decoded);
+  }
+  std::erase(found, parts_.self);
+  return found;
 }
 
 std::vector<std::string> PeerNews::directories(const Digest& manifest) const {
@@ -316,7 +256,7 @@ std::vector<std::string> PeerNews::directories(const Digest& manifest) const {
 std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, const PeerRequest& request,
                                                      Deadline deadline) {
   const auto address = parts_.links.address(node);
-  if (!address) return {};
+  if (!address || worker_.ending()) return {};
   {
     const MutexLock lock(mutex_);
     if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};

@@ -9,7 +9,7 @@ constexpr std::chrono::seconds kShortestKept{10};
 constexpr double kPieceSeconds = 0.001;
 constexpr std::size_t kRound = 4096;
 
-double seconds(std::chrono::duration<double> time) {
+double in_seconds(std::chrono::duration<double> time) {
   return time.count();
 }
 
@@ -19,7 +19,7 @@ double seconds(std::chrono::duration<double> time) {
 std::size_t ReadWindow::piece() const {
   if (rate_ == 0) return kPieceStart;
   const auto usual = std::clamp<double>(rate_ * kPieceSeconds, kPieceMin, kPieceMax);
-  const auto in_time = std::min(usual, rate_ * seconds(kPieceTimeMax));
+  const auto in_time = std::min(usual, rate_ * in_seconds(kPieceTimeMax));
   const auto length = std::min<std::size_t>(static_cast<std::size_t>(in_time), window_ / 2);
   return std::max(kPieceStart, length / kRound * kRound);
 }

@@ -93,7 +93,7 @@ class PeerSearch {
   std::string silent_;
   std::string silence_;                // how the last try of a silent peer ended
   std::chrono::milliseconds pause_{};  // before silent peers are asked again
-  bool offers_ = false;                // every node is asked, whether it announced the bytes or not
+  bool offers_ = false;                // every node is asked, whether it announced the version or not
   bool lacked_base_ = false;
   bool comes_later_ = false;  // the publisher of a young version lacks the bytes
   std::optional<Error> failure_;

@@ -79,8 +79,8 @@ Result<std::vector<Digest>> PeerSource::chunks(const Digest& manifest, const Con
   return digests;
 }
 
-void PeerSource::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) {
-  view_.expect(version, manifest, blobs);
+void PeerSource::expect(const VersionRow& version, std::span<const ContentId> blobs) {
+  view_.expect(version, blobs);
   news_.expect(version.manifest);
   // The publisher is known without a directory. If it is away, a directory may name other holders.
   if (links_.readiness(view_.candidates(version.manifest, nullptr)) == Readiness::lacking)
@@ -88,7 +88,7 @@ void PeerSource::expect(const VersionRow& version, const Manifest* manifest, std
 }
 
 void PeerSource::arrived(const Digest& manifest, std::span<const ChunkRun> runs) {
-  news_.arrived(manifest, runs);
+  news_.arrived(manifest);
   if (swarms_ != nullptr) swarms_->arrived(manifest, runs);
 }
 

@@ -29,7 +29,7 @@ class PeerSource final : public BlobSource {
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override;
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override;
-  void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) override;
+  void expect(const VersionRow& version, std::span<const ContentId> blobs) override;
   void arrived(const Digest& manifest, std::span<const ChunkRun> runs) override;
   void evicted() override;
   Readiness readiness(const Digest& manifest, std::span<const ChunkRun> runs) override;

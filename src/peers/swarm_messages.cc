@@ -20,21 +20,6 @@ bool is_location(std::string_view text) {
 namespace peer_tables {
 namespace {
 
-using StringVector = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
-
-Result<std::vector<std::string>> ids_of(const StringVector& nodes) {
-  if (nodes.size() > Downloads::kPartnersMax)
-    return refused(fmt::format("expected at most {} partners, got {}", Downloads::kPartnersMax, nodes.size()));
-  std::vector<std::string> out;
-  for (const flatbuffers::String* node : nodes) {
-    if (node->size() == 0 || node->size() > limits::kNodeIdMax)
-      return refused(fmt::format("a partner's id of {} bytes", node->size()));
-    if (std::ranges::find(out, node->string_view()) != out.end()) return refused("a partner that comes twice");
-    out.push_back(node->str());
-  }
-  return out;
-}
-
 using UnitVector = flatbuffers::Vector<std::uint32_t>;
 
 Result<std::vector<std::uint32_t>> units_of(const UnitVector* units) {
@@ -120,7 +105,7 @@ Result<Partners> decode_partners(std::span<const std::byte> bytes) {
   WEFT_TRY(const auto verified, peer_tables::Verified<peer_wire::Partners>::make(bytes));
   const peer_wire::Partners& table = *verified;
   Partners out;
-  WEFT_TRY(out.nodes, peer_tables::ids_of(*table.nodes()));
+  WEFT_TRY(out.nodes, peer_tables::ids_of(*table.nodes(), Downloads::kPartnersMax));
   out.clerk = table.clerk();
   if (table.source() == nullptr) return out;
   if (table.source()->size() > limits::kNodeIdMax)

@@ -50,11 +50,9 @@ Status PeerView::find_owners(const VersionRow& version, std::span<const ContentI
   return {};
 }
 
-void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs) {
+void PeerView::expect(const VersionRow& version, std::span<const ContentId> blobs) {
   Known fresh;
   std::map<Digest, std::string> others;
-  std::shared_ptr<const ChunkMap> chunks = this->chunks(version.manifest);
-  if (!chunks && manifest != nullptr) chunks = std::make_shared<const ChunkMap>(*manifest);
   // A failure here is harmless: directories may name the holders.
   static_cast<void>(find_owners(version, blobs, fresh, others));
   const auto now = time_.now();
@@ -66,17 +64,10 @@ void PeerView::expect(const VersionRow& version, const Manifest* manifest, std::
   }
   Known& known = entry(version.manifest);
   known.publisher = version.publisher;
-  known.chunks = std::move(chunks);
   known.inherited.merge(fresh.inherited);
   known.kin = std::move(fresh.kin);
   known.expected = now;
   known.young_until = now + youth_left(version, now_ns());
-}
-
-std::shared_ptr<const ChunkMap> PeerView::chunks(const Digest& manifest) const {
-  const MutexLock lock(mutex_);
-  const auto found = known_.find(manifest);
-  return found == known_.end() ? nullptr : found->second.chunks;
 }
 
 std::string PeerView::publisher(const Digest& manifest) const {
@@ -93,13 +84,9 @@ void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Dige
   if (std::ranges::find(out, node, &PeerCandidate::node) == out.end()) out.push_back({node, kind});
 }
 
-void PeerView::add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const {
-  for (const HadChunks& had : known.had) {
-    if (had.node == known.publisher) continue;
-    const bool has_all = had.chunks_per_bit == 0;
-    if (has_all || (run != nullptr && known.chunks && known.chunks->has(had, *run)))
-      put(had.node, PeerCandidate::Kind::holder, what, out);
-  }
+void PeerView::add(const Known& known, const Digest& what, std::vector<PeerCandidate>& out) const {
+  for (const std::string& node : known.holders)
+    if (node != known.publisher) put(node, PeerCandidate::Kind::holder, what, out);
   put(known.publisher, PeerCandidate::Kind::first, what, out);
   for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
 }
@@ -116,9 +103,9 @@ std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const Ch
   if (run != nullptr) {
     const auto inherited = found->second.inherited.find(run->id);
     const auto other = inherited == found->second.inherited.end() ? known_.end() : known_.find(inherited->second);
-    if (other != known_.end()) add(other->second, what, run, out);
+    if (other != known_.end()) add(other->second, what, out);
   }
-  add(found->second, what, run, out);
+  add(found->second, what, out);
   return out;
 }
 
@@ -143,18 +130,18 @@ void PeerView::gave(const Digest& manifest, const std::string& node) {
   gave.push_back(node);
 }
 
-// A node that announced something new may have received the bytes that it lacked, so its lacks are dropped.
-void PeerView::heard(const Digest& manifest, std::vector<HadChunks> had) {
+// A node that is newly listed may have received the bytes that it lacked, so its lacks are dropped.
+void PeerView::heard(const Digest& manifest, std::vector<std::string> holders) {
   const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   if (found == known_.end()) return;
-  const auto& before = found->second.had;
-  for (const HadChunks& one : had) {
-    if (std::ranges::find(before, one) != before.end()) continue;
-    auto at = lacking_.lower_bound({one.node, Digest{}});
-    while (at != lacking_.end() && at->first.first == one.node) at = lacking_.erase(at);
+  const auto& before = found->second.holders;
+  for (const std::string& node : holders) {
+    if (std::ranges::find(before, node) != before.end()) continue;
+    auto at = lacking_.lower_bound({node, Digest{}});
+    while (at != lacking_.end() && at->first.first == node) at = lacking_.erase(at);
   }
-  found->second.had = std::move(had);
+  found->second.holders = std::move(holders);
 }
 
 bool PeerView::is_young(const Digest& manifest, const std::string& publisher) const {

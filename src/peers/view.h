@@ -1,5 +1,6 @@
 // The replica map: nodes that probably hold chunks. Version records and the owner map name the node that had a blob
-// first, and directory nodes name the current holders. A node may turn out to hold less. Sends no messages.
+// first, and directory nodes name the nodes that have a whole version. A node may turn out to hold less. Sends no
+// messages.
 // The owner map covers versions whose manifests are local. For bytes of other versions, others() names the publishers
 // of the parents.
 #pragma once
@@ -7,8 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -16,15 +15,12 @@
 
 #include "base/mutex.h"
 #include "base/time_source.h"
-#include "peers/chunk_map.h"
-#include "peers/messages.h"
 #include "weft/bytes/source.h"
-#include "weft/model/manifest.h"
 #include "weft/store/store.h"
 
 namespace weft {
 
-// A node that may hold some bytes. A `holder` is expected to hold these chunks, or all of the manifest.
+// A node that may hold some bytes. A `holder` is expected to hold all of a version that has them.
 // `first` is the first choice of all nodes, such as the publisher. PeerLinks ranks equally fast peers by kind, in this
 // order.
 struct PeerCandidate {
@@ -41,7 +37,7 @@ class PeerView {
       : store_(store), self_(std::move(self)), time_(time) {}
 
   // As BlobSource::expect.
-  void expect(const VersionRow& version, const Manifest* manifest, std::span<const ContentId> blobs);
+  void expect(const VersionRow& version, std::span<const ContentId> blobs);
   // Returns the nodes that may hold a run, or without a run the manifest's own bytes. Never this node itself.
   std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run);
   // Returns nodes to ask if none of candidates() has the bytes: publishers of parents that share bytes with the
@@ -50,8 +46,8 @@ class PeerView {
   // Records that a node of others() gave bytes, so that candidates() returns this node for the rest of the version.
   void gave(const Digest& manifest, const std::string& node);
 
-  // Replaces the known holders of a manifest by the answer of a directory node.
-  void heard(const Digest& manifest, std::vector<HadChunks> had);
+  // Replaces the known holders of a whole version by the answer of a directory node.
+  void heard(const Digest& manifest, std::vector<std::string> holders);
   // The node replied that it lacks a run that candidates() expected of it; null: the manifest's bytes.
   void lacks(const Digest& manifest, const ChunkRun* run, const std::string& node);
 
@@ -61,18 +57,16 @@ class PeerView {
   // Returns the manifests whose holders are worth asking for: of versions that were expected lately, and of versions
   // that had their blobs first. Leaves out manifests returned within the last `age`.
   std::vector<Digest> to_ask(std::chrono::milliseconds age);
-  std::shared_ptr<const ChunkMap> chunks(const Digest& manifest) const;  // null: unknown
-  std::string publisher(const Digest& manifest) const;                   // "": unknown
+  std::string publisher(const Digest& manifest) const;  // "": unknown
 
  private:
   // The knowledge about one manifest.
   struct Known {
-    std::string publisher;  // of the version
-    std::shared_ptr<const ChunkMap> chunks;
-    std::unordered_map<ContentId, Digest> inherited;  // blob -> manifest of the version that had it first
-    std::vector<std::string> kin;                     // publishers of parents that share bytes with it
-    std::vector<std::string> gave;                    // nodes reported by gave()
-    std::vector<HadChunks> had;
+    std::string publisher;                               // of the version
+    std::unordered_map<ContentId, Digest> inherited;     // blob -> manifest of the version that had it first
+    std::vector<std::string> kin;                        // publishers of parents that share bytes with it
+    std::vector<std::string> gave;                       // nodes reported by gave()
+    std::vector<std::string> holders;                    // of the whole version
     Clock::time_point asked = Clock::time_point::min();  // when its holders were last asked for
     Clock::time_point expected{};                        // when a reader last expected it
     Clock::time_point young_until{};                     // until then its publisher may still lack bytes
@@ -80,8 +74,7 @@ class PeerView {
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
   void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what, std::vector<PeerCandidate>& out) const
       WEFT_REQUIRES(mutex_);
-  void add(const Known& known, const Digest& what, const ChunkRun* run, std::vector<PeerCandidate>& out) const
-      WEFT_REQUIRES(mutex_);
+  void add(const Known& known, const Digest& what, std::vector<PeerCandidate>& out) const WEFT_REQUIRES(mutex_);
   Status find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                      std::map<Digest, std::string>& others);
   Known& entry(const Digest& manifest) WEFT_REQUIRES(mutex_);

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSnapshots = "snapshots";
-constexpr std::string_view kMain = "main";
+constexpr std::string_view kHubSnapshots = "snapshots";
+constexpr std::string_view kHubMain = "main";
 
 bool is_a_directory(const fs::path& path) {
   std::error_code ignored;
@@ -27,21 +27,23 @@ bool is_a_directory(const fs::path& path) {
 
 // Returns the commit that refs/main names; "" if there is none.
 std::string main_commit(const fs::path& repository) {
-  const std::string commit(read_line(open_file((repository / "refs" / kMain).string(), O_RDONLY), kCommitDigits + 1));
+  const std::string commit(
+      read_line(open_file((repository / "refs" / kHubMain).string(), O_RDONLY), kCommitDigits + 1));
   return is_commit_hash(commit) ? commit : std::string();
 }
 
 HubSnapshot snapshot_of(const fs::path& repository, const HubName& name, const std::string& commit) {
-  HubSnapshot snapshot{(repository / kSnapshots / commit).string(), name.name, name.kind, "", ""};
+  HubSnapshot snapshot{(repository / kHubSnapshots / commit).string(), name.name, name.kind, "", ""};
   if (is_in_mount(repository.string())) return snapshot;
-  if (main_commit(repository) == commit) snapshot.revision = kMain;
+  if (main_commit(repository) == commit) snapshot.revision = kHubMain;
   snapshot.commit = commit;
   return snapshot;
 }
 
 Result<HubSnapshot> main_snapshot(const fs::path& repository, const HubName& name) {
   const std::string commit = main_commit(repository);
-  if (!commit.empty() && is_a_directory(repository / kSnapshots / commit)) return snapshot_of(repository, name, commit);
+  if (!commit.empty() && is_a_directory(repository / kHubSnapshots / commit))
+    return snapshot_of(repository, name, commit);
   return Error{Errc::invalid, fmt::format("{}: expected the snapshot that refs/main names, got none; name a directory "
                                           "below snapshots instead",
                                           repository.string())};
@@ -61,7 +63,7 @@ std::vector<std::string> repositories_in(const fs::path& cache) {
   const auto names = list_directory(cache.string());
   if (!names.ok() || !std::ranges::all_of(*names, is_in_cache)) return found;
   for (const std::string& name : *names)
-    if (parse_hub_name(name) && is_a_directory(cache / name / kSnapshots)) found.push_back(name);
+    if (parse_hub_name(name) && is_a_directory(cache / name / kHubSnapshots)) found.push_back(name);
   return found;
 }
 
@@ -71,13 +73,13 @@ Result<std::optional<HubSnapshot>> hub_snapshot(const std::string& path) {
   std::error_code failed;
   const fs::path real = fs::canonical(path, failed);
   if (failed || !is_a_directory(real)) return std::optional<HubSnapshot>();
-  if (const auto name = parse_hub_name(real.filename().string()); name && is_a_directory(real / kSnapshots)) {
+  if (const auto name = parse_hub_name(real.filename().string()); name && is_a_directory(real / kHubSnapshots)) {
     WEFT_TRY(HubSnapshot snapshot, main_snapshot(real, *name));
     return std::optional(std::move(snapshot));
   }
   const fs::path repository = real.parent_path().parent_path();
   const auto name = parse_hub_name(repository.filename().string());
-  if (name && real.parent_path().filename() == kSnapshots)
+  if (name && real.parent_path().filename() == kHubSnapshots)
     return std::optional(snapshot_of(repository, *name, real.filename().string()));
   const std::vector<std::string> repositories = repositories_in(real);
   if (repositories.empty()) return std::optional<HubSnapshot>();

@@ -21,7 +21,7 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr auto kPause = std::chrono::milliseconds(50);         // after a lost answer
+constexpr auto kNamesPause = std::chrono::milliseconds(50);    // after a lost answer
 constexpr std::size_t kTagsAtOnce = limits::kRegistryTagsMax;  // tags deleted by one transaction
 constexpr std::uint64_t kTagsReadMax = 10'000;
 // Inode numbers of a tombstone that was restored from an origin (origin/restore_origin.cc), which does not know them.
@@ -53,7 +53,7 @@ Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::millise
     if (code == Errc::cancelled || (!lost && code != Errc::timed_out)) return std::move(revision).error();
     if (!lost) lost = std::move(revision).error();
     if (client.stopped()) break;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kNamesPause);
   } while (etcd::Client::Clock::now() < end);
   if (!lost) return Error{Errc::busy, fmt::format("{}: others change it all the time; try again", what)};
   return Error{Errc::timed_out,

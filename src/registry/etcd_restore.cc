@@ -29,7 +29,7 @@ using etcd::query_of;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr auto kRestorePause = std::chrono::milliseconds(50);
 
 Error is_another(const VersionRow& row) {
   return Error{Errc::exists,
@@ -155,7 +155,7 @@ Result<bool> EtcdNames::bring_back(const MirrorChange& change, bool check_only) 
       return std::move(done).error();
     if (done.ok() && *done) return **done;
     if (Clock::now() >= end) return Error{Errc::busy, "others change the registry all the time; try again"};
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kRestorePause);
   }
 }
 

@@ -86,7 +86,7 @@ std::vector<std::byte> seal_as(RecordKind kind, const Value& value, std::string_
   return seal_record(kind, flat::encode(value), seed_of(bound));
 }
 
-Error refused(std::string_view bound, std::string_view why) {
+Error refused_record(std::string_view bound, std::string_view why) {
   return Error{Errc::corrupt, fmt::format("registry key {}: {}", printable(bound), why)};
 }
 
@@ -94,10 +94,10 @@ template <class Table, class Value>
 Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::string_view bound) {
   auto payload = open_record(kind, bytes, fmt::format("registry key {}", printable(bound)), seed_of(bound));
   if (!payload.ok() && payload.error().code == Errc::unsupported) return std::move(payload).error();
-  if (!payload.ok()) return refused(bound, fmt::format("its value of {} bytes does not verify", bytes.size()));
+  if (!payload.ok()) return refused_record(bound, fmt::format("its value of {} bytes does not verify", bytes.size()));
   Value value;
   if (!flat::decode<Table>(*payload, value))
-    return refused(bound, "its value is not of the type that its key requires");
+    return refused_record(bound, "its value is not of the type that its key requires");
   return value;
 }
 
@@ -124,7 +124,7 @@ Status admit(MirroredVersion& version, std::string_view bound) {
   if (fault.empty() && (version.tree_nodes == 0 || version.tree_nodes > limits::kTreeNodesMax))
     fault = "the size of its tree";
   if (fault.empty() && version.packs.size() > limits::kRegistryPacksMax) fault = "its packs";
-  if (!fault.empty()) return refused(bound, fmt::format("no weft publishes so: {}", fault));
+  if (!fault.empty()) return refused_record(bound, fmt::format("no weft publishes so: {}", fault));
   return {};
 }
 
@@ -170,15 +170,15 @@ Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_vie
     return Error{Errc::unsupported, fmt::format("registry key {}: expected a cluster of format {}, got {}: export with "
                                                 "the old version, import with the new one",
                                                 bound, kRegistryFormat, meta.format)};
-  if (!parse_uuid(meta.cluster)) return refused(bound, "a cluster without an id");
+  if (!parse_uuid(meta.cluster)) return refused_record(bound, "a cluster without an id");
   return meta;
 }
 
 Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto head, (open<wire::Head, RegistryHead>(RecordKind::registry_head, value, bound)));
-  if (!is_number(head.next_number)) return refused(bound, fmt::format("a next number of {}", head.next_number));
+  if (!is_number(head.next_number)) return refused_record(bound, fmt::format("a next number of {}", head.next_number));
   if (head.kind && *head.kind > VersionKind::dataset)
-    return refused(bound, fmt::format("a kind of {}", 1 + static_cast<unsigned>(*head.kind)));
+    return refused_record(bound, fmt::format("a kind of {}", 1 + static_cast<unsigned>(*head.kind)));
   return head;
 }
 
@@ -194,19 +194,20 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
   VersionRow& row = tombstone.version.version;
   row.removed = true;
   if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
-    return refused(bound, "why it was lost");
-  if (!can_be_author(tombstone.version.removed_by)) return refused(bound, "who removed it");
+    return refused_record(bound, "why it was lost");
+  if (!can_be_author(tombstone.version.removed_by)) return refused_record(bound, "who removed it");
   const std::vector<std::string>& tags = tombstone.version.tags;
   if (tags.size() > limits::kRegistryTagsMax ||
       !std::ranges::all_of(tags, [](const std::string& tag) { return check_tag_name(tag).ok(); }))
-    return refused(bound, "its tags");
+    return refused_record(bound, "its tags");
   return tombstone;
 }
 
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
-  if (tag.number > limits::kVersionNumberMax) return refused(bound, fmt::format("a tag of number {}", tag.number));
-  if (!can_be_author(tag.by)) return refused(bound, "who set it");
+  if (tag.number > limits::kVersionNumberMax)
+    return refused_record(bound, fmt::format("a tag of number {}", tag.number));
+  if (!can_be_author(tag.by)) return refused_record(bound, "who set it");
   return tag;
 }
 
@@ -214,7 +215,7 @@ Result<Member> open_member(std::span<const std::byte> value, std::string_view bo
   WEFT_TRY(auto member, (open<wire::Member, Member>(RecordKind::registry_member, value, bound)));
   for (const std::string* text : {&member.name, &member.address, &member.provider, &member.key_proof})
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
-      return refused(bound, "the facts of a member are out of bounds");
+      return refused_record(bound, "the facts of a member are out of bounds");
   return member;
 }
 
@@ -224,7 +225,7 @@ std::vector<std::byte> seal(const MirrorMark& mark) {
 
 Result<MirrorMark> open_mark(std::span<const std::byte> bytes) {
   WEFT_TRY(auto mark, (open<wire::Mark, MirrorMark>(RecordKind::registry_mark, bytes, kMarkName)));
-  if (mark.key.empty()) return refused(kMarkName, "a mark without a key");
+  if (mark.key.empty()) return refused_record(kMarkName, "a mark without a key");
   return mark;
 }
 

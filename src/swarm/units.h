@@ -1,6 +1,6 @@
 // The units of a version in a swarm: what is asked for, sent and verified at once. A unit is one chunk, or several
 // consecutive chunks of a version with more than kUnitsMax chunks, so that a set of units takes 4 KiB at most. Chunks
-// are numbered as peers/chunk_map.h does. Pure.
+// are numbered as peers/swarm/version_units.h does. Pure.
 #pragma once
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 512;
+constexpr std::uint64_t kDatasetBlockBytes = 512;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ Attr DatasetDir::Numbered::part_attr(std::uint64_t of, const FilePart& part) con
   Attr attr = file_attr(of, part.range.length);
   attr.execute = part.execute;
   if (version->manifest().files[part.file].role == FileRole::bundle)
-    attr.blocks = (attr.size + kBlockBytes - 1) / kBlockBytes;
+    attr.blocks = (attr.size + kDatasetBlockBytes - 1) / kDatasetBlockBytes;
   return attr;
 }
 

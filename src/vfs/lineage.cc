@@ -10,12 +10,12 @@ namespace weft {
 namespace {
 
 // The entries of lineage/<model>/<version>/ with constant numbers. Kin files are listed beside them.
-struct FixedEntry {
+struct LineagePlace {
   std::string_view name;
   LineageEntry entry;
   bool is_dir;
 };
-constexpr FixedEntry kEntries[] = {
+constexpr LineagePlace kLineagePlaces[] = {
     {"children", LineageEntry::children, true},  {"diff", LineageEntry::diff, true},
     {"graph.svg", LineageEntry::graph, false},   {"info.json", LineageEntry::info, false},
     {"owners.tsv", LineageEntry::owners, false}, {"parents", LineageEntry::parents, true},
@@ -28,7 +28,7 @@ LineageEntry entry_of(Ino ino) {
 bool is_dir(Ino ino) {
   if (kind_of(ino) != InoKind::lineage_entry) return false;
   const LineageEntry entry = entry_of(ino);
-  return entry == LineageEntry::dir || std::ranges::any_of(kEntries, [entry](const FixedEntry& fixed) {
+  return entry == LineageEntry::dir || std::ranges::any_of(kLineagePlaces, [entry](const LineagePlace& fixed) {
            return fixed.entry == entry && fixed.is_dir;
          });
 }
@@ -106,7 +106,7 @@ Result<Attr> Lineage::lookup(const MountInode& dir, std::string_view name) {
     }
     return edge_attr(row, entry, edge);
   }
-  for (const FixedEntry& fixed : kEntries)
+  for (const LineagePlace& fixed : kLineagePlaces)
     if (fixed.name == name)
       return fixed.is_dir ? dir_attr(row, fixed.entry) : file_attr(lineage_ino(fixed.entry, row.id));
   for (unsigned file = 0; file < kKinFileCount; ++file) {
@@ -130,7 +130,7 @@ Result<DirPage> Lineage::list(const MountInode& dir, ListPlace from) {
 // children. A kin file gets the number that it has if the latest change of the store concerned its kin.
 Result<std::vector<DirEntry>> Lineage::list_version(const VersionRow& version) {
   std::vector<DirEntry> out;
-  for (const FixedEntry& fixed : kEntries)
+  for (const LineagePlace& fixed : kLineagePlaces)
     out.push_back(bare_entry(std::string(fixed.name), lineage_ino(fixed.entry, version.id),
                              fixed.is_dir ? FileType::directory : FileType::regular));
   WEFT_TRY(const auto snapshot, store_.snapshot());

@@ -16,6 +16,7 @@ MODEL_FILE = "model.safetensors"  # of what write_model() writes
 SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
 SILENCE_SECONDS = 10  # after the last byte or sign of life a read gives up: weft.7
 HALF_OPEN_SECONDS_MAX = 6.5 * PATIENCE  # within which a hello that was made with the key, and goes no further, is forgotten
+KNOWN_SECONDS = 3 * PATIENCE  # after a fetch, until other nodes know that the node has the whole version
 CLOSED_SECONDS_MAX = 1.5 * PATIENCE  # within which a stranger, or a session that hears nonsense, is closed: 1, and the asking
 
 
@@ -54,6 +55,11 @@ class Node:
     def exchange(self):
         """What its daemon says of what it and its peers tell and give each other."""
         return self.daemon.status()["exchange"]
+
+    def holds(self, spec):
+        """Fetches the whole version. Other nodes know of this copy afterwards."""
+        self.store.weft("prefetch", spec)
+        time.sleep(KNOWN_SECONDS)
 
     def knows(self, spec):
         return spec in self.store.weft("ls", spec.split("@")[0], "--names", check=False).stdout.split()

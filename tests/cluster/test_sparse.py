@@ -86,6 +86,7 @@ def test_a_step_moves_as_a_difference_and_a_relay_does_not_code_it_again(cluster
     assert 9000 < now["version_changed_ppm"] < 11000
     assert served(three[0]) - before < BYTES / 50
     assert sparse(three[0])["coded_here"] == now["coded"]
+    three[1].holds("model@2")
     reads_equal(three[2], source, 2)
     assert sparse(three[2])["coded"] == now["coded"]
     assert sparse(three[0])["coded_here"] == now["coded"]
@@ -170,7 +171,8 @@ def test_a_giver_without_the_base_gives_plain_bytes_and_another_with_it_is_found
     cluster.publish(three[1], source, "model")  # which never had version 1
     reads_equal(three[0], source, 2)
     assert sparse(three[0])["plain"] == sparse(three[0])["asked"] > 0
-    with three[2].mounted() as mount:  # the first chunks, before the other holder is known
+    three[0].holds("model@2")
+    with three[2].mounted() as mount:  # the first chunks: only then its daemon asks for other holders
         assert mount.at("model", 2, "tensors/layer.0.weight.npy").read_bytes()
     first = sparse(three[2])
     reads_equal(three[2], source, 2)

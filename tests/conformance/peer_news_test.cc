@@ -1,4 +1,4 @@
-// Announcements of local chunks, over exchanges of twins, to a directory node that answers or does not.
+// Announcements of whole versions, over exchanges of twins, to a directory node that answers or does not.
 #include "peers/news.h"
 
 #include <algorithm>
@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 #include <variant>
+
+#include <fmt/core.h>
 
 #include "base/sha256.h"
 #include "exchange_support.h"
@@ -26,9 +28,9 @@ class DirectoryNode final : public PeerServer {
       kinds_.push_back(asked.index());
     }
     while (holds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (fails) return Error{Errc::busy, "too much to do"};
     if (const auto* announce = std::get_if<Announce>(&asked)) {
-      for (const HadChunks& had : announce->had) directory.put(node, had);
+      if (fails) return Error{Errc::busy, "too much to do"};
+      directory.put(node, *announce);
       return PeerReply{};
     }
     if (const auto* ask = std::get_if<AskHolders>(&asked))
@@ -40,7 +42,7 @@ class DirectoryNode final : public PeerServer {
     const std::lock_guard lock(mutex_);
     return kinds_;
   }
-  std::atomic<bool> fails = false;
+  std::atomic<bool> fails = false;  // announcements fail
   std::atomic<bool> holds = false;  // delays its answers
   PeerDirectory directory;
 
@@ -54,40 +56,41 @@ std::size_t index_of() {
   return PeerRequest(T{}).index();
 }
 
-// A cluster of "self", the node under test, and "other". Both are directory nodes of every manifest.
+// A cluster of "self", the node under test, and "other", which has published a version of two blobs. Both are directory
+// nodes of every manifest.
 struct World {
   World() {
-    row.id = 1;
-    row.manifest = sha256(testing::random_bytes(8, 1));
     row.publisher = "other";
-    view.expect(row, &manifest, {});
+    read("file");
   }
   std::vector<Member> members() const {
     return {{"other", "", endpoint_text(other->endpoints().front().address), "", 0},
             {"self", "", endpoint_text(self->endpoints().front().address), "", 0}};
   }
-  // Reports chunks of the blob as arrived for a reader of the version.
-  void arrive(std::uint64_t first, std::uint64_t count) {
+  // Makes `row` a version with this file, whose manifest is local, and begins to read it.
+  void read(std::string_view file) {
+    const Manifest manifest{
+        {{std::string(file), large.length + small.length, "", {{0, large}, {large.length, small}}, {}, {}}}, {}};
+    const std::vector<std::byte> bytes = testing::must(encode_manifest(manifest));
+    const Adoption adoption{"model", ++row.id, bytes};
+    testing::must(store.adopt(std::span(&adoption, 1)));
+    row.manifest = sha256(bytes);
+    view.expect(row, {});
     news.expect(row.manifest);
-    const ChunkRun run{blob, first, count};
-    news.arrived(row.manifest, std::span(&run, 1));
   }
-  // Returns the chunks that the other node records for this one.
-  std::optional<HadChunks> known() {
-    const auto had = other_node.directory.find(row.manifest);
-    return had.size() == 1 ? std::optional(had.front()) : std::nullopt;
+  // True if both directory nodes name this node as the only holder of the version.
+  bool is_announced() {
+    const std::vector<std::string> alone{"self"};
+    return directory.find(row.manifest) == alone && other_node.directory.find(row.manifest) == alone;
   }
-  bool knows(std::uint8_t bits) {
-    const auto had = known();
-    return had && had->node == "self" && had->bits == std::vector<std::uint8_t>{bits};
-  }
+  bool is_unknown() { return directory.find(row.manifest).empty() && other_node.directory.find(row.manifest).empty(); }
 
-  const ContentId blob{4 * kDigestChunk, sha256({})};
-  const Manifest manifest{{{"a", blob.length, "", {{0, blob}}, {}, {}}}, {}};
+  testing::BlobStore store;
+  const ContentId large = store.add_blob(1, 1, 0, 4 * kDigestChunk);
+  const ContentId small = store.add_blob(2, 1, 4 * kDigestChunk, 100);
   VersionRow row;
   std::unique_ptr<TransportWorld> world = std::move(transport_worlds().front());
   KeyFile key;
-  testing::BlobStore store;
   DirectoryNode other_node;
   PeerDirectory directory;
   std::unique_ptr<Exchange> other = open_node(*world, key, "other", &other_node);
@@ -97,56 +100,55 @@ struct World {
   PeerNews news{{store, "self", directory, view, links, *self}};
 };
 
-TEST_CASE("arrived chunks are announced to the local and remote directory nodes") {
+TEST_CASE("a version is announced to the local and remote directory nodes once all of its blobs are in the index") {
   World it;
-  it.arrive(1, 2);
-  REQUIRE(comes_true([&] { return it.knows(0b0110); }));
-  CHECK(comes_true([&] { return it.directory.find(it.row.manifest).size() == 1; }));
+  it.store.forget_blob(it.small);
+  it.news.arrived(it.row.manifest);
+  REQUIRE(comes_true([&] { return it.store.looks >= 2; }));  // a survey finds one blob of two
+  CHECK(it.is_unknown());
+  it.store.add_blob(2, 1, 4 * kDigestChunk, 100);
+  CHECK(comes_true([&] { return it.is_announced(); }));
+}
+
+TEST_CASE("a version that is whole when it is read is announced, although nothing of it arrives") {
+  World it;
+  CHECK(comes_true([&] { return it.is_announced(); }));
 }
 
 TEST_CASE("a failed announcement is repeated when the directory node answers again") {
   World it;
   it.other_node.fails = true;
-  it.arrive(0, 1);
   const auto was_told = [&] {
     const auto kinds = it.other_node.kinds();
     return std::ranges::find(kinds, index_of<Announce>()) != kinds.end();
   };
   REQUIRE(comes_true(was_told));
   it.other_node.fails = false;
-  CHECK(comes_true([&] { return it.knows(0b0001); }));
+  CHECK(comes_true([&] { return it.is_announced(); }));
 }
 
 TEST_CASE("while a directory node is slow, old announcements are dropped in favour of newer ones") {
   World it;
   it.other_node.holds = true;
-  VersionRow row = it.row;
-  const auto expect = [&](std::uint64_t seed) {
-    row.manifest = sha256(testing::random_bytes(8, seed));
-    it.view.expect(row, &it.manifest, {});
-    it.news.expect(row.manifest);
-    const ChunkRun run{it.blob, 0, 1};
-    it.news.arrived(row.manifest, std::span(&run, 1));
-  };
-  for (std::uint64_t seed = 2; seed < 10; ++seed) expect(seed);
+  for (int i = 0; i < 8; ++i) it.read(fmt::format("old {}", i));
   REQUIRE(comes_true([&] { return !it.other_node.kinds().empty(); }));
-  for (std::uint64_t seed = 10; seed < 10 + 65; ++seed) expect(seed);
+  for (int i = 0; i < 65; ++i) it.read(fmt::format("new {}", i));
   it.other_node.holds = false;
-  CHECK(comes_true([&] { return !it.other_node.directory.find(row.manifest).empty(); }));
+  CHECK(comes_true([&] { return it.is_announced(); }));
 }
 
-TEST_CASE("an eviction of all chunks is announced too") {
+TEST_CASE("after an eviction the announcement is withdrawn") {
   World it;
-  it.arrive(1, 2);
-  REQUIRE(comes_true([&] { return it.knows(0b0110); }));
+  REQUIRE(comes_true([&] { return it.is_announced(); }));
+  it.store.forget_blob(it.large);
   it.news.survey_again();
-  CHECK(comes_true([&] { return it.knows(0); }));
+  CHECK(comes_true([&] { return it.is_unknown(); }));
 }
 
 TEST_CASE("a search for holders collects the answers of all directory nodes") {
   World it;
-  it.directory.put("third", {it.row.manifest, "", 0, {}});
-  it.other_node.directory.put("fourth", {it.row.manifest, "", 0, {}});
+  it.directory.put("third", {it.row.manifest, true});
+  it.other_node.directory.put("fourth", {it.row.manifest, true});
   it.news.ask(it.row.manifest, soon());
   const auto known = it.view.candidates(it.row.manifest, nullptr);
   for (const char* node : {"third", "fourth"})
@@ -162,7 +164,7 @@ TEST_CASE("if all known holders sent wrong bytes, the directories are asked for 
   REQUIRE(choice);
   it.links.done(choice->number, 0, {}, nullptr);
   source.refuted(choice->number);
-  const ChunkRun run{it.blob, 0, 1};
+  const ChunkRun run{it.large, 0, 1};
   ReadAid aid;
   CHECK(!source.read(it.row.manifest, std::span(&run, 1), soon(), aid).ok());
   const auto kinds = it.other_node.kinds();

@@ -57,7 +57,7 @@ class PeerWorld final : public TwinWorld {
     row.manifest = sha256(manifest);
     row.publisher = "giver";
     TwinWorld::put(std::move(manifest), blobs);
-    source_->expect(row, nullptr, {});
+    source_->expect(row, {});
   }
 
  private:

@@ -157,16 +157,19 @@ ContentId BlobStore::add_blob(std::uint64_t name, PackId pack, std::uint64_t off
   ContentId id;
   id.length = length;
   std::memcpy(id.root.bytes.data(), &name, sizeof name);
+  const std::lock_guard lock(mutex_);
   places_[id] = {pack, offset};
   ++sequence_;
   return id;
 }
 
 void BlobStore::move_blob(const ContentId& id, PackId pack, std::uint64_t offset) {
+  const std::lock_guard lock(mutex_);
   places_.at(id) = {pack, offset};
   ++sequence_;
 }
 void BlobStore::forget_blob(const ContentId& id) {
+  const std::lock_guard lock(mutex_);
   places_.erase(id);
   ++sequence_;
 }

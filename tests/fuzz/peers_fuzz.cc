@@ -11,6 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto request = decode_request(bytes); request.ok()) {
     const auto again = decode_request(encode_request(*request));
     fuzzing::require(again.ok(), "a request encodes to a request");
+    if (const auto* announce = std::get_if<Announce>(&*request))
+      fuzzing::require(std::get<Announce>(*again) == *announce, "an announcement encodes to itself");
     if (const auto* join = std::get_if<Join>(&*request))
       fuzzing::require(std::get<Join>(*again) == *join, "a join encodes to itself");
     if (const auto* want = std::get_if<Want>(&*request))
@@ -23,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                      "an offer encodes to itself");
     fuzzing::require(offered->bytes.size() == size - kOfferBytes, "the bytes are behind the offer");
   }
-  if (const auto had = decode_holders(bytes); had.ok())
-    fuzzing::require(decode_holders(encode_holders(*had)).value() == *had, "holders encode to themselves");
+  if (const auto nodes = decode_holders(bytes); nodes.ok())
+    fuzzing::require(decode_holders(encode_holders(*nodes)).value() == *nodes, "holders encode to themselves");
   static_cast<void>(decode_digests(bytes));
   const AskBytes coded{{{{3U << 20U, {}}, 0, 3}}, Traffic::foreground, false, {{{}, 2}}, CodingEffort::sparse, false};
   if (const auto given = decode_given(bytes, coded); given.ok())

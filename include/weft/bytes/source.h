@@ -174,9 +174,8 @@ class BlobSource {
     return read(manifest, runs, deadline, none);
   }
 
-  // Announces a read of these blobs of a version; without `manifest`, a read of the manifest. May wait a little.
-  virtual void expect(const VersionRow& /*version*/, const Manifest* /*manifest*/,
-                      std::span<const ContentId> /*blobs*/) {}
+  // Announces a read of these blobs of a version; without blobs, a read of its manifest. May wait a little.
+  virtual void expect(const VersionRow& /*version*/, std::span<const ContentId> /*blobs*/) {}
   // Announces that these runs have arrived, from any source, and are verified.
   virtual void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) {}
   // Announces that fetched packs were evicted, so that chunks of earlier arrived() calls may be gone.

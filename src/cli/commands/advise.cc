@@ -113,7 +113,7 @@ JsonWriter advise_json(const AdviseShown& shown) {
   return json;
 }
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kAdviseInfo = {
     .name = "advise",
     .summary = "advise a training when to save its model",
     .description =
@@ -272,6 +272,6 @@ class AdviseCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kAdviseCommand = {kInfo, make<AdviseCommand>};
+constinit const CommandEntry kAdviseCommand = {kAdviseInfo, make<AdviseCommand>};
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kCacheInfo = {
     .name = "cache",
     .summary = "show or limit the cache of assembled files",
     .description =
@@ -57,6 +57,6 @@ class CacheCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kCacheCommand = {kInfo, make<CacheCommand>};
+constinit const CommandEntry kCacheCommand = {kCacheInfo, make<CacheCommand>};
 
 }  // namespace weft

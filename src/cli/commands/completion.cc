@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kCompletionInfo = {
     .name = "completion",
     .summary = "print the completion script of a shell",
     .examples =
@@ -37,6 +37,6 @@ class CompletionCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kCompletionCommand = {kInfo, make<CompletionCommand>};
+constinit const CommandEntry kCompletionCommand = {kCompletionInfo, make<CompletionCommand>};
 
 }  // namespace weft

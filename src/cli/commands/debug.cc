@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kDebugInfo = {
     .name = "debug",
     .summary = "print what a file of a store holds",
     .description =
@@ -258,6 +258,6 @@ class DebugCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kDebugCommand = {kInfo, make<DebugCommand>};
+constinit const CommandEntry kDebugCommand = {kDebugInfo, make<DebugCommand>};
 
 }  // namespace weft

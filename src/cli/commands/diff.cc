@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kDiffInfo = {
     .name = "diff",
     .summary = "compare the tensors of two versions",
     .description =
@@ -59,6 +59,6 @@ class DiffCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kDiffCommand = {kInfo, make<DiffCommand>};
+constinit const CommandEntry kDiffCommand = {kDiffInfo, make<DiffCommand>};
 
 }  // namespace weft

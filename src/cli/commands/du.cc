@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kDuInfo = {
     .name = "du",
     .summary = "show the space of models and versions, and what sharing saves",
     .description =
@@ -192,6 +192,6 @@ class DuCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kDuCommand = {kInfo, make<DuCommand>};
+constinit const CommandEntry kDuCommand = {kDuInfo, make<DuCommand>};
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kEvictInfo = {
     .name = "evict",
     .summary = "delete fetched bytes to free disk space",
     .description =
@@ -58,6 +58,6 @@ class EvictCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kEvictCommand = {kInfo, make<EvictCommand>};
+constinit const CommandEntry kEvictCommand = {kEvictInfo, make<EvictCommand>};
 
 }  // namespace weft

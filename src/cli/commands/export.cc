@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kExportInfo = {
     .name = "export",
     .summary = "write the files of a version into a directory",
     .description =
@@ -58,6 +58,6 @@ class ExportCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kExportCommand = {kInfo, make<ExportCommand>};
+constinit const CommandEntry kExportCommand = {kExportInfo, make<ExportCommand>};
 
 }  // namespace weft

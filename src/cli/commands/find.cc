@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kFindInfo = {
     .name = "find",
     .summary = "list the versions that match a query",
     .description =
@@ -201,6 +201,6 @@ class FindCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kFindCommand = {kInfo, make<FindCommand>};
+constinit const CommandEntry kFindCommand = {kFindInfo, make<FindCommand>};
 
 }  // namespace weft

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kAffectedMax = 50;
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kFsckInfo = {
     .name = "fsck",
     .summary = "check the store, repair it, or rebuild its index",
     .description =
@@ -158,6 +158,6 @@ class FsckCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kFsckCommand = {kInfo, make<FsckCommand>};
+constinit const CommandEntry kFsckCommand = {kFsckInfo, make<FsckCommand>};
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kGcInfo = {
     .name = "gc",
     .summary = "free the space that no version needs",
     .description =
@@ -85,6 +85,6 @@ class GcCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kGcCommand = {kInfo, make<GcCommand>};
+constinit const CommandEntry kGcCommand = {kGcInfo, make<GcCommand>};
 
 }  // namespace weft

@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kImportInfo = {
     .name = "import",
     .summary = "publish files as a new version of a model",
     .description =
@@ -288,6 +288,6 @@ class ImportCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kImportCommand = {kInfo, make<ImportCommand>};
+constinit const CommandEntry kImportCommand = {kImportInfo, make<ImportCommand>};
 
 }  // namespace weft

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kInfoInfo = {
     .name = "info",
     .summary = "show everything that is known about a version",
     .description =
@@ -185,6 +185,6 @@ class InfoCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kInfoCommand = {kInfo, make<InfoCommand>};
+constinit const CommandEntry kInfoCommand = {kInfoInfo, make<InfoCommand>};
 
 }  // namespace weft

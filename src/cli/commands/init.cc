@@ -4,7 +4,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kInitInfo = {
     .name = "init",
     .summary = "create an empty store",
     .description =
@@ -50,6 +50,6 @@ class InitCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kInitCommand = {kInfo, make<InitCommand>};
+constinit const CommandEntry kInitCommand = {kInitInfo, make<InitCommand>};
 
 }  // namespace weft

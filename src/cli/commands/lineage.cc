@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kLineageInfo = {
     .name = "lineage",
     .summary = "show the ancestors and the descendants of a version",
     .description =
@@ -93,6 +93,6 @@ class LineageCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kLineageCommand = {kInfo, make<LineageCommand>};
+constinit const CommandEntry kLineageCommand = {kLineageInfo, make<LineageCommand>};
 
 }  // namespace weft

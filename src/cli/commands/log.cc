@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kLogInfo = {
     .name = "log",
     .summary = "show the history of a model or of a version, newest first",
     .description =
@@ -142,6 +142,6 @@ class LogCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kLogCommand = {kInfo, make<LogCommand>};
+constinit const CommandEntry kLogCommand = {kLogInfo, make<LogCommand>};
 
 }  // namespace weft

@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kLsInfo = {
     .name = "ls",
     .summary = "list models and data sets, their versions, or the files of a version",
     .description =
@@ -334,6 +334,6 @@ class LsCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kLsCommand = {kInfo, make<LsCommand>};
+constinit const CommandEntry kLsCommand = {kLsInfo, make<LsCommand>};
 
 }  // namespace weft

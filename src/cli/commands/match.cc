@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kMatchInfo = {
     .name = "match",
     .summary = "find stored versions whose first layers equal those of a model",
     .description =
@@ -126,6 +126,6 @@ class MatchCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kMatchCommand = {kInfo, make<MatchCommand>};
+constinit const CommandEntry kMatchCommand = {kMatchInfo, make<MatchCommand>};
 
 }  // namespace weft

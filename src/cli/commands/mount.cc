@@ -51,7 +51,7 @@ Status ask_for_upgrade(const std::string& control, const std::string& program) {
   return Error{Errc::invalid, text};
 }
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kMountInfo = {
     .name = "mount",
     .summary = "mount the store as a file tree",
     .description =
@@ -162,6 +162,6 @@ class MountCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kMountCommand = {kInfo, make<MountCommand>};
+constinit const CommandEntry kMountCommand = {kMountInfo, make<MountCommand>};
 
 }  // namespace weft

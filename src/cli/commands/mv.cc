@@ -4,7 +4,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kMvInfo = {
     .name = "mv",
     .summary = "rename a model or a data set",
     .description =
@@ -45,6 +45,6 @@ class MvCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kMvCommand = {kInfo, make<MvCommand>};
+constinit const CommandEntry kMvCommand = {kMvInfo, make<MvCommand>};
 
 }  // namespace weft

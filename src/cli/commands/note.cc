@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kNoteInfo = {
     .name = "note",
     .summary = "change the message and the metrics of a version",
     .description =
@@ -60,6 +60,6 @@ class NoteCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kNoteCommand = {kInfo, make<NoteCommand>};
+constinit const CommandEntry kNoteCommand = {kNoteInfo, make<NoteCommand>};
 
 }  // namespace weft

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kPeersInfo = {
     .name = "peers",
     .summary = "list the daemons of the cluster",
     .description =
@@ -36,6 +36,6 @@ class PeersCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kPeersCommand = {kInfo, make<PeersCommand>};
+constinit const CommandEntry kPeersCommand = {kPeersInfo, make<PeersCommand>};
 
 }  // namespace weft

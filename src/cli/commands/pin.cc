@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kPinInfo = {
     .name = "pin",
     .summary = "assemble the files of a version now, and keep them",
     .description =
@@ -98,6 +98,6 @@ class PinCommand final : public Command {
 }  // namespace
 
 constinit const CommandEntry kUnpinCommand = {kUnpinInfo, make<UnpinCommand>};
-constinit const CommandEntry kPinCommand = {kInfo, make<PinCommand>};
+constinit const CommandEntry kPinCommand = {kPinInfo, make<PinCommand>};
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kPrefetchInfo = {
     .name = "prefetch",
     .summary = "fetch the bytes of a version to this node",
     .description =
@@ -46,6 +46,6 @@ class PrefetchCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kPrefetchCommand = {kInfo, make<PrefetchCommand>};
+constinit const CommandEntry kPrefetchCommand = {kPrefetchInfo, make<PrefetchCommand>};
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kRestoreInfo = {
     .name = "restore",
     .summary = "recreate a store or a registry from an origin",
     .description =
@@ -98,6 +98,6 @@ class RestoreCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kRestoreCommand = {kInfo, make<RestoreCommand>};
+constinit const CommandEntry kRestoreCommand = {kRestoreInfo, make<RestoreCommand>};
 
 }  // namespace weft

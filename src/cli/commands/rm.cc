@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kRmInfo = {
     .name = "rm",
     .summary = "remove versions",
     .description =
@@ -110,6 +110,6 @@ class RmCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kRmCommand = {kInfo, make<RmCommand>};
+constinit const CommandEntry kRmCommand = {kRmInfo, make<RmCommand>};
 
 }  // namespace weft

@@ -14,10 +14,10 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kAffectedMax = 50;
+constexpr std::size_t kScrubAffectedMax = 50;
 constexpr std::uint64_t kSecondsMax = 366ULL * 86400;
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kScrubInfo = {
     .name = "scrub",
     .summary = "read the whole store slowly and report damaged data",
     .description =
@@ -75,7 +75,7 @@ class ScrubCommand final : public Command {
       ProgressBar bar = context.progress();
       WEFT_TRY(report, store->scrub(options_, bar));
     }
-    WEFT_TRY(const AffectedFiles affected, affected_files(*store, report.damaged, kAffectedMax));
+    WEFT_TRY(const AffectedFiles affected, affected_files(*store, report.damaged, kScrubAffectedMax));
     context.json ? print_json(context, report, affected) : print_lines(context, report, affected);
     if (!report.not_recorded.empty()) context.note(fmt::format("not recorded: {}", report.not_recorded));
     if (report.problems != 0)
@@ -113,6 +113,6 @@ class ScrubCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kScrubCommand = {kInfo, make<ScrubCommand>};
+constinit const CommandEntry kScrubCommand = {kScrubInfo, make<ScrubCommand>};
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kStageOutInfo = {
     .name = "stage-out",
     .summary = "wait until published versions are at the origin",
     .description =
@@ -67,6 +67,6 @@ class StageOutCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kStageOutCommand = {kInfo, make<StageOutCommand>};
+constinit const CommandEntry kStageOutCommand = {kStageOutInfo, make<StageOutCommand>};
 
 }  // namespace weft

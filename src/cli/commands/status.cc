@@ -76,7 +76,7 @@ DaemonStatus ask_daemon(const Context& context, std::chrono::milliseconds patien
   return status;
 }
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kStatusInfo = {
     .name = "status",
     .summary = "show the store, its content, its mounts and its daemon",
     .description =
@@ -102,7 +102,7 @@ constexpr CommandInfo kInfo = {
 };
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
-constexpr std::chrono::seconds kDay = std::chrono::hours(24);
+constexpr std::chrono::seconds kOneDay = std::chrono::hours(24);
 constexpr std::uint64_t kFreePart = 20;  // a disk with less than this part free is nearly full
 constexpr std::string_view kTrouble = "registry trouble: ";
 
@@ -197,7 +197,7 @@ Result<Facts> collect(const Context& context) {
   if (error) return sys_error(error.value(), facts.store);
   facts.daemon = ask_daemon(context, kMountAnswerMax);
   WEFT_TRY(facts.drafts_kept, drafts_kept(context, facts.daemon));
-  WEFT_TRY(facts.drafts, old_drafts(facts.store, std::max(facts.drafts_kept - kDay, std::chrono::seconds(0))));
+  WEFT_TRY(facts.drafts, old_drafts(facts.store, std::max(facts.drafts_kept - kOneDay, std::chrono::seconds(0))));
   WEFT_TRY(auto mounts, weft_mounts());
   for (const WeftMount& mount : mounts)
     if (mount.store == facts.store) facts.mounts.push_back(ask(mount));
@@ -416,6 +416,6 @@ class StatusCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kStatusCommand = {kInfo, make<StatusCommand>};
+constinit const CommandEntry kStatusCommand = {kStatusInfo, make<StatusCommand>};
 
 }  // namespace weft

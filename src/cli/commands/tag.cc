@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kTagInfo = {
     .name = "tag",
     .summary = "set, move, delete or list the tags of a model",
     .description =
@@ -157,6 +157,6 @@ class TagCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kTagCommand = {kInfo, make<TagCommand>};
+constinit const CommandEntry kTagCommand = {kTagInfo, make<TagCommand>};
 
 }  // namespace weft

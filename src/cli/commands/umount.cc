@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kUmountInfo = {
     .name = "umount",
     .summary = "unmount a store",
     .description =
@@ -111,6 +111,6 @@ class UmountCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kUmountCommand = {kInfo, make<UmountCommand>};
+constinit const CommandEntry kUmountCommand = {kUmountInfo, make<UmountCommand>};
 
 }  // namespace weft

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kUndeleteInfo = {
     .name = "undelete",
     .summary = "bring removed versions back",
     .description =
@@ -68,6 +68,6 @@ class UndeleteCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kUndeleteCommand = {kInfo, make<UndeleteCommand>};
+constinit const CommandEntry kUndeleteCommand = {kUndeleteInfo, make<UndeleteCommand>};
 
 }  // namespace weft

@@ -24,7 +24,7 @@ constexpr double kTimeoutMax_s = 2e6;  // fits the milliseconds of poll(2), an i
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kWaitInfo = {
     .name = "wait",
     .summary = "wait for a version",
     .description =
@@ -135,6 +135,6 @@ class WaitCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kWaitCommand = {kInfo, make<WaitCommand>};
+constinit const CommandEntry kWaitCommand = {kWaitInfo, make<WaitCommand>};
 
 }  // namespace weft

@@ -120,7 +120,7 @@ Status WatchHook::take_end() {
   return {};
 }
 
-constexpr CommandInfo kInfo = {
+constexpr CommandInfo kWatchInfo = {
     .name = "watch",
     .summary = "print what is published, tagged and removed",
     .description =
@@ -219,6 +219,6 @@ class WatchCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kWatchCommand = {kInfo, make<WatchCommand>};
+constinit const CommandEntry kWatchCommand = {kWatchInfo, make<WatchCommand>};
 
 }  // namespace weft

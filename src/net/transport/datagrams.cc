@@ -9,7 +9,7 @@
 namespace weft::net {
 namespace {
 
-constexpr std::size_t kReceives = 64;
+constexpr std::size_t kDatagramReceives = 64;
 
 class DatagramRoute final : public Route {
  public:
@@ -56,7 +56,7 @@ std::size_t Datagrams::posted_max() const {
 }
 
 Status Datagrams::start(Owner& owner) {
-  owner.receive_on(0, kReceives);
+  owner.receive_on(0, kDatagramReceives);
   return {};
 }
 

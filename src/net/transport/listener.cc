@@ -10,7 +10,7 @@
 namespace weft::net {
 namespace {
 
-constexpr int kSleepMs = 1000;  // bounds the cost of a lost wake-up
+constexpr int kListenerSleepMs = 1000;  // bounds the cost of a lost wake-up
 
 }  // namespace
 
@@ -47,7 +47,7 @@ Listener::~Listener() {
 void Listener::run() {
   while (!ending_) {
     Event event;
-    if (!read_event(events_.get(), kSleepMs, event)) continue;
+    if (!read_event(events_.get(), kListenerSleepMs, event)) continue;
     if (event.kind == FI_CONNREQ) receive(std::move(event.info));
   }
 }

@@ -9,8 +9,8 @@ namespace weft {
 
 std::string VersionSource::find(const Digest& manifest) {
   if (std::string node = publisher(manifest); !node.empty() && is_member_(node)) return node;
-  for (const HadChunks& had : directory_.find(manifest))
-    if (had.chunks_per_bit == 0 && is_member_(had.node)) return had.node;
+  for (std::string& node : directory_.find(manifest))
+    if (is_member_(node)) return std::move(node);
   return "";
 }
 

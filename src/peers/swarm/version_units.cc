@@ -12,15 +12,17 @@ namespace weft {
 
 static_assert(LocalVersionUnits::kChunksPerUnitMax * kDigestChunk <= kAnswerBytesMax);
 
-VersionUnits::VersionUnits(std::shared_ptr<const ChunkMap> map) : map_(std::move(map)), units_(map_->chunks()) {
-  std::vector<std::pair<std::uint64_t, ContentId>> sorted;
-  for (const auto& [id, first] : map_->blobs())
-    if (chunk_count(id.length) != 0) sorted.emplace_back(first, id);
-  std::ranges::sort(sorted);
-  for (const auto& [first, id] : sorted) {
-    blobs_.push_back({id, 0, chunk_count(id.length)});
-    firsts_.push_back(first);
-  }
+VersionUnits::VersionUnits(const Manifest& manifest) {
+  std::uint64_t chunks = 0;
+  for (const File& file : manifest.files)
+    for (const Extent& extent : file.extents) {
+      const ChunkRun blob{extent.id, 0, chunk_count(extent.id.length)};
+      if (blob.count == 0 || !first_of_.emplace(blob.id, chunks).second) continue;
+      blobs_.push_back(blob);
+      firsts_.push_back(chunks);
+      chunks += blob.count;
+    }
+  units_ = Units(chunks);
 }
 
 std::vector<ChunkRun> VersionUnits::runs(std::uint32_t unit) const {
@@ -45,10 +47,11 @@ std::uint64_t VersionUnits::bytes(std::uint32_t unit) const {
 }
 
 std::optional<VersionUnits::Numbers> VersionUnits::numbers_of(const ChunkRun& run) const {
-  const auto first = map_->number_of(run.id);
+  const auto first = first_of_.find(run.id);
   const std::uint64_t chunks = chunk_count(run.id.length);
-  if (!first || run.count == 0 || run.first >= chunks || run.count > chunks - run.first) return std::nullopt;
-  return Numbers{*first + run.first, run.count};
+  if (first == first_of_.end() || run.count == 0 || run.first >= chunks || run.count > chunks - run.first)
+    return std::nullopt;
+  return Numbers{first->second + run.first, run.count};
 }
 
 std::optional<std::pair<std::uint32_t, std::uint32_t>> VersionUnits::units_of(const ChunkRun& run) const {
@@ -68,7 +71,7 @@ std::shared_ptr<const VersionUnits> LocalVersionUnits::known(const Digest& diges
 Result<std::shared_ptr<const VersionUnits>> LocalVersionUnits::keep(const Digest& digest,
                                                                     std::span<const std::byte> bytes) {
   WEFT_TRY(const Manifest manifest, decode_manifest(bytes));
-  auto units = std::make_shared<const VersionUnits>(std::make_shared<const ChunkMap>(manifest));
+  auto units = std::make_shared<const VersionUnits>(manifest);
   if (units->units().chunks_per_unit() > kChunksPerUnitMax)
     return Error{Errc::unsupported,
                  fmt::format("a version of {} chunks is too large for a swarm", units->units().chunks())};

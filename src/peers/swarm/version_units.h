@@ -1,4 +1,5 @@
-// The units of one version (swarm/units.h) as chunks of its blobs.
+// The units of one version (swarm/units.h) as chunks of its blobs. The chunks are numbered through all distinct blobs
+// as they first appear, file by file.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +8,16 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
-#include "peers/chunk_map.h"
 #include "swarm/units.h"
 #include "weft/bytes/source.h"
 #include "weft/content.h"
 #include "weft/deadline.h"
+#include "weft/model/manifest.h"
 #include "weft/result.h"
 #include "weft/store/store.h"
 
@@ -24,7 +26,7 @@ namespace weft {
 // Immutable.
 class VersionUnits {
  public:
-  explicit VersionUnits(std::shared_ptr<const ChunkMap> map);
+  explicit VersionUnits(const Manifest& manifest);
 
   std::uint32_t count() const { return units_.count(); }
   const Units& units() const { return units_; }
@@ -42,10 +44,10 @@ class VersionUnits {
   std::optional<std::pair<std::uint32_t, std::uint32_t>> units_of(const ChunkRun& run) const;
 
  private:
-  const std::shared_ptr<const ChunkMap> map_;
-  const Units units_;
+  Units units_{0};
   std::vector<ChunkRun> blobs_;        // without empty blobs
   std::vector<std::uint64_t> firsts_;  // the number of each one's first chunk
+  std::unordered_map<ContentId, std::uint64_t> first_of_;
 };
 
 // Returns the units of the version with a manifest. Any thread.

@@ -20,7 +20,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kHoldersAsked = 8;
+constexpr std::size_t kPromotionHoldersAsked = 8;
 constexpr std::size_t kHoldersAtOnce = 256;
 constexpr std::size_t kPacksAtOnce = 256;  // packs judged under one writer lock
 
@@ -76,7 +76,7 @@ Result<std::set<PackId>> promoted_in_vain(StoreParts& parts, std::span<const Pac
 }
 
 Result<VersionName> holder_of(Txn& txn, const ContentId& id, const FoundBlob& blob) {
-  WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, blob, kHoldersAsked));
+  WEFT_TRY(const std::vector<Holder> holders, some_holders(txn, blob, kPromotionHoldersAsked));
   for (const auto& [holder, file] : holders) {
     WEFT_TRY(const VersionRow version, need_row<VersionRow>(txn, Table::versions, key_of(holder)));
     // a large version stays a holder until gc

@@ -313,23 +313,14 @@ TEST_CASE("a waiting requester is refused while all upload slots are in use") {
   CHECK(ask("two", 2, Traffic::ahead, false).ok());
 }
 
-TEST_CASE("the answer to an announcement with a question lists the holders") {
+TEST_CASE("a directory node returns announced holders, until they withdraw") {
   Answering node(500);
   const Digest manifest = sha256(node.blob.bytes());
-  const auto reply = node.ask(Announce{{{manifest, "", 1, {1}}}, true});
-  REQUIRE(reply.ok());
-  CHECK(decode_holders(reply->head).value() == std::vector<HadChunks>{{manifest, "asker", 1, {1}}});
-}
-
-TEST_CASE("a directory node returns announced holders") {
-  Answering node(500);
-  const Digest manifest = sha256(node.blob.bytes());
-  REQUIRE(node.ask(Announce{{{manifest, "", 0, {}}}}).ok());
-  const auto reply = node.ask(AskHolders{manifest});
-  REQUIRE(reply.ok());
-  const auto had = decode_holders(reply->head).value();
-  REQUIRE(had.size() == 1);
-  CHECK(had[0].node == "asker");
+  const auto holders = [&] { return decode_holders(must(node.ask(AskHolders{manifest})).head).value(); };
+  REQUIRE(node.ask(Announce{manifest, true}).ok());
+  CHECK(holders() == std::vector<std::string>{"asker"});
+  REQUIRE(node.ask(Announce{manifest, false}).ok());
+  CHECK(holders().empty());
 }
 
 TEST_CASE("a node that takes no part in swarms refuses their requests") {

@@ -58,15 +58,16 @@ TEST_CASE("a request survives encoding") {
   CHECK(behind.skip == 99);
   CHECK(behind.length() == 100 + 2 * kDigestChunk + 1 - 99);
   CHECK(behind.subject == "org/bert@1: a\\x0ab");  // newlines are escaped for the log
-  const Announce announce{{{digest_of(3), "", 0, {}}, {digest_of(4), "", 2, {1, 0, 255}}}, true};
-  const auto said = std::get<Announce>(decode_request(encode_request(announce)).value());
-  CHECK(said.had == announce.had);
-  CHECK(said.asks);
+  for (const bool whole : {true, false}) {
+    const auto said = std::get<Announce>(decode_request(encode_request(Announce{digest_of(3), whole})).value());
+    CHECK(said == Announce{digest_of(3), whole});
+  }
 }
 
 TEST_CASE("holders and digests survive encoding") {
-  const std::vector<HadChunks> had{{digest_of(3), "one", 0, {}}, {digest_of(3), "two", 1, {170}}};
-  CHECK(decode_holders(encode_holders(had)).value() == had);
+  const std::vector<std::string> nodes{"one", "two"};
+  CHECK(decode_holders(encode_holders(nodes)).value() == nodes);
+  CHECK(decode_holders(encode_holders({})).value().empty());
   const std::vector<Digest> digests{digest_of(1), digest_of(2)};
   CHECK(decode_digests(encode_digests(digests)).value() == digests);
   CHECK(decode_digests(std::vector<std::byte>(33)).error().code == Errc::corrupt);
@@ -81,11 +82,6 @@ TEST_CASE("the largest request fits into one message") {
   ask.bases.assign(limits::kBasesPerRequestMax, {digest_of(1), 2});
   ask.effort = CodingEffort::sparse;
   CHECK(encode_request(ask).size() <= kRequestBytesMax);
-  const Announce full{{{digest_of(4), "", 1, std::vector<std::uint8_t>(limits::kAnnouncedBytesMax, 255)}}};
-  CHECK(encode_request(full).size() <= kRequestBytesMax);
-  Announce whole;
-  for (std::size_t i = 0; i < limits::kAnnouncedAtOnceMax; ++i) whole.had.push_back({digest_of(i), "", 0, {}});
-  CHECK(encode_request(whole).size() <= kRequestBytesMax);
 }
 
 TEST_CASE("requests beyond the limits are refused") {
@@ -129,13 +125,23 @@ TEST_CASE("requests beyond the limits are refused") {
   AskBytes must = with_bases(2, 0, 0, 0);
   must.must_code = true;
   CHECK(refused(must));
-  CHECK(refused(Announce{{{digest_of(4), std::string(limits::kNodeIdMax + 1, 'n'), 0, {}}}}));
-  CHECK(refused(Announce{{{digest_of(4), "", 1, {}}}}));
-  CHECK(refused(Announce{{{digest_of(4), "", 0, {1}}}}));
-  CHECK(refused(Announce{{{digest_of(4), "", 1, std::vector<std::uint8_t>(limits::kAnnouncedBytesMax + 1)}}}));
-  CHECK(refused(Announce{std::vector<HadChunks>(limits::kAnnouncedAtOnceMax + 1)}));
   CHECK(!decode_request({}).ok());
   CHECK(!decode_request(std::vector<std::byte>(64)).ok());
+}
+
+TEST_CASE("holders beyond the limits are refused") {
+  const auto refused = [](const std::vector<std::string>& nodes) {
+    return decode_holders(encode_holders(nodes)).error().code == Errc::invalid;
+  };
+  std::vector<std::string> most;
+  for (std::size_t i = 0; i < limits::kHoldersMax; ++i)
+    most.push_back(std::to_string(1000 + i) + std::string(limits::kNodeIdMax - 4, 'n'));
+  CHECK(decode_holders(encode_holders(most)).value() == most);
+  most.emplace_back("one more");
+  CHECK(refused(most));
+  CHECK(refused({std::string(limits::kNodeIdMax + 1, 'n')}));
+  CHECK(refused({""}));
+  CHECK(refused({"one", "one"}));
 }
 
 TEST_CASE("sizes of sent chunks are bounded by the chunk, and coded chunks need a base") {

@@ -29,14 +29,10 @@ struct World {
     row.id = 1;
     row.manifest = sha256(random_bytes(8, 99));
     row.publisher = "a";
-    view.expect(row, nullptr, {});
+    view.expect(row, {});
   }
   // A directory reports that these nodes hold the whole version.
-  void have(const std::vector<std::string>& nodes) {
-    std::vector<HadChunks> had;
-    for (const std::string& node : nodes) had.push_back({row.manifest, node, 0, {}});
-    view.heard(row.manifest, had);
-  }
+  void have(const std::vector<std::string>& nodes) { view.heard(row.manifest, nodes); }
   // A request without an answer.
   Status silence(const PeerSearch::Try& one) {
     time.pass(one.patience);
@@ -109,7 +105,7 @@ TEST_CASE("bytes that the publisher of a new version lacks are Errc::not_found, 
       const bool known = round > 0;
       World it;
       it.row.time_ns = young ? now_ns() : 0;
-      it.view.expect(it.row, nullptr, {});
+      it.view.expect(it.row, {});
       it.does = {{"b", fails}, {"c", fails}};
       if (known) it.have({"b", "c"});
       it.directories = [&it] { it.have({"b", "c"}); };

@@ -23,14 +23,13 @@ struct Viewed {
   PeerView view{store, "self"};
   const ContentId large = blob(1, 4 * kDigestChunk);
   const ContentId small = blob(2, 100);
-  const Manifest manifest{{{"a", large.length + 100, "", {{0, large}, {large.length, small}}, {}, {}}}, {}};
   VersionRow row;
 
   Viewed() {
     row.id = 1;
     row.manifest = sha256(random_bytes(8, 99));
     row.publisher = "publisher";
-    view.expect(row, &manifest, {});
+    view.expect(row, {});
   }
   std::vector<std::pair<std::string, Kind>> of(const ChunkRun& run) {
     std::vector<std::pair<std::string, Kind>> out;
@@ -50,28 +49,25 @@ TEST_CASE("the publisher is the holder of a version without announcements") {
   CHECK(it.view.candidates(sha256({}), nullptr).empty());
 }
 
-TEST_CASE("a partial holder is a candidate for its part, and this node never is") {
+TEST_CASE("a holder of the whole version is a candidate for all its bytes, and this node never is") {
   Viewed it;
-  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b00011}},
-                                  {it.row.manifest, "self", 0, {}},
-                                  {it.row.manifest, "publisher", 0, {}},
-                                  {it.row.manifest, "whole", 0, {}}});
-  const std::vector<std::pair<std::string, Kind>> of_first{
-      {"part", Kind::holder}, {"whole", Kind::holder}, {"publisher", Kind::first}};
-  CHECK(it.of({it.large, 0, 2}) == of_first);
-  CHECK(it.of({it.large, 1, 2}).size() == 2);
-  CHECK(it.of({it.small, 0, 1}).size() == 2);
+  it.view.heard(it.row.manifest, {"self", "publisher", "whole"});
+  const std::vector<std::pair<std::string, Kind>> both{{"whole", Kind::holder}, {"publisher", Kind::first}};
+  CHECK(it.of({it.large, 1, 2}) == both);
+  CHECK(it.of({it.small, 0, 1}) == both);
+  it.view.heard(it.row.manifest, {});
+  CHECK(it.of({it.small, 0, 1}).size() == 1);
 }
 
-TEST_CASE("a peer that lacked a chunk is a candidate again after a new announcement") {
+TEST_CASE("a peer that lacked a blob is a candidate again once it is newly listed") {
   Viewed it;
   const ChunkRun run{it.large, 0, 1};
-  const HadChunks before{it.row.manifest, "part", 1, {0b01}};
-  it.view.heard(it.row.manifest, {before});
-  it.view.lacks(it.row.manifest, &run, "part");
-  it.view.heard(it.row.manifest, {before});
+  it.view.heard(it.row.manifest, {"whole"});
+  it.view.lacks(it.row.manifest, &run, "whole");
+  it.view.heard(it.row.manifest, {"whole"});
   CHECK(it.of(run).size() == 1);
-  it.view.heard(it.row.manifest, {{it.row.manifest, "part", 1, {0b11}}});
+  it.view.heard(it.row.manifest, {});
+  it.view.heard(it.row.manifest, {"whole"});
   CHECK(it.of(run).size() == 2);
 }
 
@@ -87,9 +83,9 @@ TEST_CASE("a peer that lacks a blob is left out for that blob for a while") {
 TEST_CASE("a node whose own version is read asks others") {
   Viewed it;
   it.row.publisher = "self";
-  it.view.expect(it.row, &it.manifest, {});
+  it.view.expect(it.row, {});
   CHECK(it.of({it.large, 0, 1}).empty());
-  it.view.heard(it.row.manifest, {{it.row.manifest, "whole", 0, {}}});
+  it.view.heard(it.row.manifest, {"whole"});
   CHECK(it.of({it.large, 0, 1}).size() == 1);
 }
 
@@ -105,14 +101,14 @@ TEST_CASE("the first publisher of a blob is a candidate for that blob alone") {
   const Digest base = sha256(random_bytes(8, 98));
   it.store.own(it.large, it.store.add_version(base, "first"));
   it.row.id = 2;
-  it.view.expect(it.row, &it.manifest, std::vector{it.large, it.small});
+  it.view.expect(it.row, std::vector{it.large, it.small});
   CHECK(it.of({it.large, 0, 4}) ==
         std::vector<std::pair<std::string, Kind>>{{"first", Kind::first}, {"publisher", Kind::first}});
   CHECK(it.of({it.small, 0, 1}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
   // The holders of that version hold the blob too, so they are looked up as well.
   const auto to_ask = it.view.to_ask(std::chrono::milliseconds(0));
   CHECK(std::ranges::find(to_ask, base) != to_ask.end());
-  it.view.heard(base, {{base, "whole", 0, {}}});
+  it.view.heard(base, {"whole"});
   CHECK(it.of({it.large, 0, 4}).size() == 3);
   CHECK(it.of({it.small, 0, 1}).size() == 1);
 }
@@ -120,7 +116,7 @@ TEST_CASE("the first publisher of a blob is a candidate for that blob alone") {
 TEST_CASE("a version's own blobs are requested from its publisher alone") {
   Viewed it;
   it.store.own(it.large, it.row.id);
-  it.view.expect(it.row, &it.manifest, std::vector{it.large});
+  it.view.expect(it.row, std::vector{it.large});
   CHECK(it.of({it.large, 0, 4}) == std::vector<std::pair<std::string, Kind>>{{"publisher", Kind::first}});
 }
 
@@ -131,7 +127,7 @@ TEST_CASE("without a known holder all nodes are candidates, publishers of parent
   ParentRef parent{"base", 1, true, 1, 100, it.store.add_version(sha256(random_bytes(8, 98)), "parent")};
   ParentRef shares_nothing{"other", 1, true, 0, 0, it.store.add_version(sha256(random_bytes(8, 97)), "a")};
   it.row.parents = {shares_nothing, parent};
-  it.view.expect(it.row, &it.manifest, {});
+  it.view.expect(it.row, {});
   it.view.lacks(it.row.manifest, &run, "publisher");
   const auto others = it.view.others(it.row.manifest, &run, nodes);
   REQUIRE(others.size() == 2);

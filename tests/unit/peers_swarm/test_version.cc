@@ -37,7 +37,7 @@ TestVersion::TestVersion(std::uint32_t units, std::size_t unit_bytes)
   const Adoption adoption{"bert", 1, encoded};
   must(store_.adopt(std::span(&adoption, 1)));
   manifest_ = sha256(encoded);
-  units_ = std::make_shared<const VersionUnits>(std::make_shared<const ChunkMap>(manifest));
+  units_ = std::make_shared<const VersionUnits>(manifest);
 }
 
 std::vector<ChunkRun> TestVersion::runs() const {

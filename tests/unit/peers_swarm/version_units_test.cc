@@ -23,7 +23,7 @@ namespace weft::testing {
 namespace {
 
 std::shared_ptr<const VersionUnits> units_of(const std::vector<ContentId>& blobs) {
-  return std::make_shared<const VersionUnits>(std::make_shared<const ChunkMap>(manifest_of(blobs)));
+  return std::make_shared<const VersionUnits>(manifest_of(blobs));
 }
 
 bool same(const std::vector<ChunkRun>& some, const std::vector<ChunkRun>& others) {
@@ -61,6 +61,24 @@ class SomeChunks final : public LocalBytes {
 };
 
 }  // namespace
+
+TEST_CASE("the chunks of distinct blobs are numbered in the order of their first places, file by file") {
+  const ContentId a = blob_named(1, 3 * kDigestChunk + 1);
+  const ContentId b = blob_named(2, 100);
+  const ContentId c = blob_named(3, 2 * kDigestChunk);
+  const ContentId empty = blob_named(4, 0);
+  Manifest manifest = manifest_of(std::vector{a, empty, b});
+  manifest.files.push_back(manifest_of(std::vector{b, c, a}).files.front());
+  const VersionUnits units(manifest);
+  CHECK(units.units().chunks() == 4 + 1 + 2);
+  CHECK(same(units.blobs(), {{a, 0, 4}, {b, 0, 1}, {c, 0, 2}}));
+  CHECK(units.numbers_of({a, 0, 4})->first == 0);
+  CHECK(units.numbers_of({b, 0, 1})->first == 4);
+  CHECK(units.numbers_of({c, 1, 1})->first == 6);
+  CHECK(!units.numbers_of({c, 1, 2}));
+  CHECK(!units.numbers_of({empty, 0, 1}));
+  CHECK(!units.numbers_of({blob_named(5, 100), 0, 1}));
+}
 
 TEST_CASE("a unit of a small version is one chunk, numbered as the chunks of its blobs") {
   const ContentId a = blob_named(1, 3 * kDigestChunk + 7);
@@ -211,10 +229,9 @@ TEST_CASE("the source of a version that nobody is known to have published is a m
   std::set<std::string> members;
   VersionSource source(version.store(), directory, [&](const std::string& node) { return members.contains(node); });
   CHECK(source.find(version.manifest()).empty());
-  directory.put("a", {version.manifest(), "a", 1, {1}});
-  directory.put("b", {version.manifest(), "b", 0, {}});
+  for (const char* node : {"a", "b"}) directory.put(node, {version.manifest(), true});
   CHECK(source.find(version.manifest()).empty());
-  members = {"a", "b"};
+  members = {"b"};
   CHECK(source.find(version.manifest()) == "b");
   CHECK(source.find(Digest{}).empty());
 }
