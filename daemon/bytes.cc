@@ -78,7 +78,7 @@ void write_sparse(JsonWriter& json, const Bytes& bytes, const FetchStatus& fetch
   json.key("sparse").begin_object().member("asked", fetched.coded.asked).member("coded", fetched.coded.coded);
   json.member("plain", fetched.coded.plain).member("failed", fetched.coded.failed);
   json.member("saved_bytes", saved_bytes(fetched.coded));
-  const FetchStatus::Coded last = fetched.last_coded.value_or(FetchStatus::Coded{});
+  const CodedVersion last = fetched.last_coded.value_or(CodedVersion{});
   json.member("version", last.version).member("base", last.base);
   json.member("version_bytes", last.counts.asked_bytes + last.counts.same_bytes);
   json.member("version_same_bytes", last.counts.same_bytes);

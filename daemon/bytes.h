@@ -10,7 +10,7 @@
 #include "daemon/live_config.h"
 #include "daemon/peers.h"
 #include "fetch/fetcher.h"
-#include "fetch/repairs.h"
+#include "fetch/requests/repairs.h"
 #include "origin/write_behind.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"

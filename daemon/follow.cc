@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "daemon_api/changes.h"
-#include "fetch/version.h"
+#include "fetch/requests/version.h"
 #include "weft/names.h"
 #include "weft/progress.h"
 #include "weft/store/walk.h"

@@ -13,7 +13,7 @@
 #include "daemon/parts.h"
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
-#include "fetch/version.h"
+#include "fetch/requests/version.h"
 #include "publish/import_sources.h"
 #include "weft/store/walk.h"
 

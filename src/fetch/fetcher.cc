@@ -1,4 +1,3 @@
-// Splits a request into local extents, transfers in flight, and transfers to start.
 #include "fetch/fetcher.h"
 
 #include <algorithm>
@@ -6,14 +5,8 @@
 
 #include <fmt/core.h>
 
-#include "base/log.h"
-#include "base/sha256.h"
-#include "blobs/open_blobs.h"
-#include "diskformat/toc.h"
-#include "fetch/fetcher_impl.h"
-#include "fetch/fetcher_swarm.h"
+#include "os/file_ops.h"
 #include "weft/bytes/run_list.h"
-#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -23,42 +16,28 @@ constexpr std::uint64_t kFilesForNextBatch = 16;
 constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
 constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
 
-std::size_t memory_bytes(const Manifest& manifest) {
-  std::size_t bytes = sizeof manifest;
-  for (const File& file : manifest.files)
-    bytes += sizeof file + file.extents.size() * sizeof(Extent) + file.tensors.size() * (sizeof(Tensor) + 64);
-  return bytes;
-}
-
-// True if the pack is free at the offsets of all missing extents. Files with a common prefix can differ later.
-bool has_room(const PackToc& toc, std::span<const Extent> absent) {
-  return std::ranges::none_of(absent, [&toc](const Extent& extent) {
-    return overlaps_any(toc.entries, {extent.offset, extent.id.length});
-  });
-}
-
-// Returns a pack that keeps nothing if the disk has no space for a new file.
-Result<std::unique_ptr<FetchPack>> new_pack(FetchedCache& cache, std::uint64_t size) {
-  auto pack = cache.fetch_pack(size);
-  if (pack.ok() || pack.error().code != Errc::no_space) return pack;
-  return pass_only_pack(size);
+CacheSpace::Disk disk_of(Store& store) {
+  return [&store] { return disk_space(store.directory().root().fd()); };
 }
 
 }  // namespace
 
 Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::shared_ptr<BlobSource>>& sources,
                  const FetchOptions& options)
-    : store_(store),
-      cache_(cache),
-      options_(options),
-      space_(options.disk ? options.disk
-                          : CacheSpace::Disk([&store] { return disk_space(store.directory().root().fd()); })),
-      swarm_(options.patience, kAcceptedMax, [this] { swarming_->wake(); }) {
-  for (const auto& source : sources) {
-    sources_.push_back(std::make_unique<Source>(source));
-    sources_.back()->count.name = source->name();
-  }
-  if (options_.swarms != nullptr) swarming_ = std::make_unique<Swarm>(*this, *options_.swarms);
+    : options_(options),
+      sources_(sources, options.patience),
+      manifests_(store, cache, sources_, options_),
+      state_(options_, sources_, [this] { swarming_->wake(); }),
+      bytes_(store, cache, sources_, state_),
+      bases_({store, manifests_, sources_, bytes_, [this](const ContentId& blob) { return bytes_.is_coming(blob); },
+              options.damaged}),
+      planner_(store, cache, sources_, bases_, state_, options_),
+      room_(cache, state_, sources_, CacheSpace(options.disk ? options.disk : disk_of(store))),
+      outcomes_(state_, room_, options_),
+      same_({state_, sources_, bases_, bytes_, room_, outcomes_}) {
+  if (options_.swarms != nullptr)
+    swarming_ =
+        std::make_unique<SwarmReads>(SwarmReads::Parts{*options_.swarms, state_, planner_, sources_, room_, outcomes_});
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
   keeping_ = std::thread([this] { keep(); });
@@ -66,250 +45,41 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
 
 Fetcher::~Fetcher() {
   {
-    const MutexLock lock(mutex_);
-    ending_ = true;
+    const MutexLock lock(state_.mutex);
+    state_.ending = true;
   }
-  wake_.notify_all();
-  arrived_.notify_all();
-  keeper_.notify_all();
+  state_.work.notify_all();
+  state_.arrived.notify_all();
+  state_.keep.notify_all();
+  manifests_.end();
   if (swarming_) swarming_->end();
   for (std::thread& worker : workers_) worker.join();
   keeping_.join();
 }
 
-Result<std::shared_ptr<const Fetcher::Content>> Fetcher::content(VersionId version) {
-  if (auto known = contents_.find(version)) return known;
-  auto made = std::make_shared<Content>();
-  WEFT_CHECK(resolve(version));
-  {
-    WEFT_TRY(const auto snapshot, store_.snapshot());
-    WEFT_TRY(made->row, snapshot->version(version));
-  }
-  WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
-  WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
-  made->groups = group_files(made->manifest);
-  for (const File& file : made->manifest.files) made->bytes += file.size;
-  contents_.put(version, made, memory_bytes(made->manifest));
-  return std::shared_ptr<const Content>(std::move(made));
-}
-
-// Returns the extents of a range. Local ones are locked; each missing one has a transfer.
-Result<std::vector<Fetcher::Part>> Fetcher::parts_of(const Content& content, std::uint32_t file, Range range) {
-  const File& published = content.manifest.files[file];
-  const auto [first, end] = runs_in(published.extents, range);
-  std::vector<Part> parts;
-  std::vector<ContentId> blobs;
-  for (std::size_t i = first; i < end; ++i) {
-    parts.push_back({published.extents[i], {}, {}, {}});
-    blobs.push_back(published.extents[i].id);
-  }
-  // Check transfers before the index: a finished blob enters the index before it leaves its transfer.
-  {
-    const MutexLock lock(mutex_);
-    for (Part& part : parts) set_home(part, content.row.id, file);
-  }
-  WEFT_TRY(auto places, open_present_blobs(store_, blobs));
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].place = std::move(places[i]);
-  if (std::any_of(parts.begin(), parts.end(), [](const Part& part) { return !part.place.pack && !part.home.transfer; }))
-    WEFT_CHECK(find_homes(content, file, parts));
-  return parts;
-}
-
-bool Fetcher::set_home(Part& part, VersionId version, std::uint32_t file) const {
-  const auto home = homes_.find(part.extent.id);
-  if (home == homes_.end()) return false;
-  part.home = home->second;
-  part.home.same_file = part.home.transfer->version == version && part.home.transfer->file == file;
-  return true;
-}
-
-Status Fetcher::find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) {
-  const MutexLock planning(planning_);
-  const auto lacks = [&](Part& part) {
-    if (part.place.pack || part.home.transfer) return false;
-    const MutexLock lock(mutex_);
-    return !set_home(part, content.row.id, file);
-  };
-  if (std::none_of(parts.begin(), parts.end(), lacks)) return {};
-  WEFT_CHECK(begin_transfer(content, file));
-  for (Part& part : parts)
-    if (lacks(part)) {
-      auto place = store_.open_blob(part.extent.id);
-      if (!place.ok()) return place.error();
-      part.place = std::move(place).value();
-    }
-  return {};
-}
-
-void Fetcher::expect(const Content& content, const std::vector<Extent>& absent) {
-  std::vector<ContentId> blobs;
-  blobs.reserve(absent.size());
-  for (const Extent& extent : absent) blobs.push_back(extent.id);
-  for (const auto& source : sources_) source->source.unverified().expect(content.row, blobs);
-}
-
-// Begins a transfer of the file's blobs that are neither local nor in a transfer. A small file shares the transfer, and
-// the pack, with the files of its group.
-Status Fetcher::begin_transfer(const Content& content, std::uint32_t file) {
-  limit_open();
-  if (!is_grouped(content.manifest.files[file])) return begin_file(content, file);
-  WEFT_TRY(const bool grouped, begin_group(content, group_of(content.groups, file)));
-  return grouped ? Status{} : begin_file(content, file);
-}
-
-Status Fetcher::begin_file(const Content& content, std::uint32_t file) {
-  const File& published = content.manifest.files[file];
-  std::vector<ContentId> blobs;
-  for (const Extent& extent : published.extents) blobs.push_back(extent.id);
-  WEFT_TRY(const auto places, open_present_blobs(store_, blobs));
-  std::vector<Extent> absent;
-  {
-    const MutexLock lock(mutex_);
-    for (std::size_t i = 0; i < blobs.size(); ++i)
-      if (!places[i].pack && !homes_.contains(blobs[i])) absent.push_back(published.extents[i]);
-  }
-  if (absent.empty()) return {};
-  expect(content, absent);
-  WEFT_TRY(auto pack, pack_for(published, places, absent));
-  return add_transfer(content, file, plan_fetch(absent), std::move(pack));
-}
-
-// Begins a transfer of a group. False if the missing blobs belong to a single file, whose pack is better laid out as
-// the file.
-Result<bool> Fetcher::begin_group(const Content& content, FileGroup group) {
-  std::vector<std::pair<std::uint32_t, Extent>> unknown;
-  {
-    const MutexLock lock(mutex_);  // before the index: blobs leave homes_ once they are in it
-    for (std::uint32_t file = group.first; file < group.end; ++file) {
-      if (!is_grouped(content.manifest.files[file])) continue;
-      for (const Extent& extent : content.manifest.files[file].extents)
-        if (!homes_.contains(extent.id)) unknown.emplace_back(file, extent);
-    }
-  }
-  std::vector<Extent> absent;
-  std::optional<std::uint32_t> first;
-  bool several = false;
-  Renewed renewed(store_);
-  for (const auto& [file, extent] : unknown) {
-    WEFT_TRY(Snapshot * now, renewed.get());
-    const auto place = now->find_blob(extent.id);
-    if (place.ok() || place.error().code != Errc::absent) continue;
-    several = several || first.value_or(file) != file;
-    first = file;
-    absent.push_back(extent);
-  }
-  renewed.end();
-  if (!several) return false;
-  expect(content, absent);
-  FetchPlan plan = plan_group(absent);
-  WEFT_TRY(auto pack, new_pack(cache_, plan.size()));
-  WEFT_CHECK(add_transfer(content, {}, std::move(plan), std::move(pack)));
-  return true;
-}
-
-Status Fetcher::add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
-                             std::unique_ptr<FetchPack> pack) {
-  WEFT_TRY(auto hold, store_.hold_version(content.row.id));
-  WEFT_TRY(auto transfer, Transfer::make(content.row.id, file, content.row.manifest, std::move(plan), std::move(pack),
-                                         std::move(hold)));
-  transfer->subject = fmt::format("{}@{}", content.row.model_name, content.row.number);
-  if (file) transfer->subject += ": " + content.manifest.files[*file].path;
-  transfer->bases = bases_for(content);
-  expect_comparisons(*transfer);
-  transfer->publisher = content.row.publisher;
-  if (is_there(transfer->publisher))
-    transfer->young_until =
-        Clock::now() + std::min<Clock::duration>(options_.patience, youth_left(content.row, now_ns()));
-  transfer->may_swarm = options_.swarms != nullptr && SwarmFetch::may_bring(*transfer, content.bytes);
-  log_debug(LogCategory::fetch, "transfer {} begins: {}, {} blobs in {} units", transfer->log_id, transfer->subject,
-            transfer->plan.blobs.size(), transfer->plan.units.size());
-  const MutexLock lock(mutex_);
-  transfers_.push_back(transfer);
-  for (const Extent& blob : transfer->plan.blobs) homes_[blob.id] = {transfer, blob.offset, false};
-  return {};
-}
-
-// Returns the pack to fill. Reuses a pack that already holds a part of this file, and nothing else: the finished pack
-// has the layout of the file.
-Result<std::unique_ptr<FetchPack>> Fetcher::pack_for(const File& file, std::span<const OpenPlace> places,
-                                                     std::span<const Extent> absent) {
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (!places[i].pack) continue;
-    const PackReader& pack = *places[i].pack;
-    if (places[i].offset != file.extents[i].offset || pack.size() != file.size) break;
-    {
-      const MutexLock lock(mutex_);
-      const bool filled = std::any_of(transfers_.begin(), transfers_.end(),
-                                      [&](const auto& one) { return one->pack->id() == pack.id(); });
-      if (filled) break;
-    }
-    const auto toc = read_toc_of(store_.directory(), pack.id());
-    if (!toc.ok() || !has_room(*toc, absent)) break;
-    auto resumed = cache_.resume_fetch(pack.id());
-    if (resumed.ok()) return resumed;
-    break;
-  }
-  return new_pack(cache_, file.size);
-}
-
 // Returns the units of a part that a range needs.
-std::pair<std::size_t, std::size_t> Fetcher::units_of(const Part& part, Range range) {
+std::pair<std::size_t, std::size_t> Fetcher::units_of(const RangePart& part, Range range) {
   const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
   return units_in(part.home.transfer->plan, {part.home.offset + (wanted.offset - part.extent.offset), wanted.length});
 }
 
-// Queues a unit for a waiting reader. A unit that is queued for read-ahead gets a second, earlier entry. The reader of
-// a unit in a swarm waits for the swarm first (outcome()), as for the start of a file. `waited`: it has.
-void Fetcher::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, bool waited) {
-  const UnitState state = transfer->state(unit);
-  if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
-  if (state == UnitState::idle && transfer->plan.units[unit].offset < kFileStart && !waited && swarm_.takes(*transfer))
-    return swarm_.add(transfer, unit);
-  transfer->queue(unit);
-  wanted_.push_back({transfer, unit});
-}
-
-void Fetcher::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
-  const bool swarms = swarm_.takes(*transfer);
-  for (std::size_t unit = units.first; unit < units.second; ++unit) {
-    const UnitState state = transfer->state(unit);
-    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running ||
-        state == UnitState::in_swarm)
-      continue;
-    if (swarms) {
-      swarm_.add(transfer, unit);
-      continue;
-    }
-    transfer->queue(unit);
-    ahead_of(*transfer, unit).push_back({transfer, unit});
-  }
-}
-
-void Fetcher::want_batch(const std::shared_ptr<Transfer>& transfer, Units units) {
-  for (std::size_t unit = units.first; unit < units.second; ++unit) {
-    if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
-    transfer->queue(unit);
-    ahead_of(*transfer, unit).push_back({transfer, unit});
-  }
-}
-
 // Queues read-ahead. In a file: the bytes behind the range. In a group: the batch at the range, from the
 // kFilesForBatch-th file on, and the next batch, from the kFilesForNextBatch-th file on.
-void Fetcher::want_neighbours(const Part& last, const ColdRange& what) {
+void Fetcher::want_neighbours(const RangePart& last, const ColdRange& what) {
   const auto& transfer = last.home.transfer;
   if (transfer->file) {
     const std::uint64_t end = what.range.offset + what.range.length;
     const std::uint64_t begin = what.all ? what.range.offset : end;
-    want_ahead(transfer, units_in(transfer->plan, {begin, end + what.ahead - begin}));
+    state_.queue.want_ahead(transfer, units_in(transfer->plan, {begin, end + what.ahead - begin}));
     return;
   }
   const std::uint64_t files = transfer->note_file(what.file);
-  if (files >= kFilesForBatch) want_batch(transfer, batch_of(transfer->plan, last.units.first));
-  if (files >= kFilesForNextBatch) want_batch(transfer, next_batch(transfer->plan, last.units.first));
+  if (files >= kFilesForBatch) state_.queue.want_batch(transfer, batch_of(transfer->plan, last.units.first));
+  if (files >= kFilesForNextBatch) state_.queue.want_batch(transfer, next_batch(transfer->plan, last.units.first));
 }
 
 // Returns the local bytes of a requested part, as FetchStatus::local counts them. Marks its units as asked for.
-std::uint64_t Fetcher::bytes_here(const Part& part, Range range) {
+std::uint64_t Fetcher::bytes_here(const RangePart& part, Range range) {
   const Range wanted = overlap(range, {part.extent.offset, part.extent.id.length});
   if (part.place.pack) return wanted.length;
   Transfer& transfer = *part.home.transfer;
@@ -323,64 +93,66 @@ std::uint64_t Fetcher::bytes_here(const Part& part, Range range) {
   return bytes;
 }
 
-void Fetcher::count_here(const std::vector<Part>& parts, Range range) {
+void Fetcher::count_here(const std::vector<RangePart>& parts, Range range) {
   std::uint64_t bytes = 0;
-  for (const Part& part : parts) bytes += bytes_here(part, range);
-  local_.bytes += bytes;
-  local_.reads += bytes > 0 ? 1 : 0;
+  for (const RangePart& part : parts) bytes += bytes_here(part, range);
+  state_.local.bytes += bytes;
+  state_.local.reads += bytes > 0 ? 1 : 0;
 }
 
 // Queues the missing units of a request. outcome() takes those that may pass and have passed for another reader.
-void Fetcher::queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) {
-  for (Part& part : parts)
+void Fetcher::queue(std::vector<RangePart>& parts, const ColdRange& what, bool all_kept) {
+  for (RangePart& part : parts)
     if (!part.place.pack) part.units = units_of(part, what.range);
   count_here(parts, what.range);
-  for (Part& part : parts) {
+  for (RangePart& part : parts) {
     if (part.place.pack) continue;
     part.home.transfer->use();
     part.home.transfer->is_read = true;
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       part.home.transfer->join(unit);
       if (what.all) continue;
-      if (all_kept || !passing_.find(part.home.transfer->plan.units[unit].run)) want(part.home.transfer, unit);
+      if (all_kept || !state_.passing.find(part.home.transfer->plan.units[unit].run))
+        state_.queue.want(part.home.transfer, unit);
     }
   }
   if (!parts.empty() && !parts.back().place.pack) want_neighbours(parts.back(), what);
   if (!what.all) return;
-  for (const Part& part : parts)  // also parts in other transfers than the last part's
-    if (!part.place.pack) want_ahead(part.home.transfer, part.units);
+  for (const RangePart& part : parts)  // also parts in other transfers than the last part's
+    if (!part.place.pack) state_.queue.want_ahead(part.home.transfer, part.units);
 }
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
 // these stay open. A reader takes units that passed. It requests again units that nobody fetches: they passed before it
 // looked, or failed because no reader waited and there was no space. It does not wait long for a unit of a swarm.
 // `all_kept`: no unit may pass.
-std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader) {
-  if (ending_) return Status(Error{Errc::unreachable, "the daemon ends"});
+std::optional<Status> Fetcher::outcome(std::vector<RangePart>& parts, bool all_kept, SwarmFetch::Reader& reader) {
+  if (state_.ending) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
-  for (Part& part : parts) {
+  for (RangePart& part : parts) {
     if (part.place.pack) continue;
     const auto& transfer = part.home.transfer;
     transfer->use();
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       const UnitState state = transfer->state(unit);
       if (state == UnitState::here || part.passed.contains(unit)) continue;
-      const auto passing = all_kept ? std::nullopt : passing_.find(transfer->plan.units[unit].run);
+      const auto passing = all_kept ? std::nullopt : state_.passing.find(transfer->plan.units[unit].run);
       if (passing) part.passed[unit] = *passing;
       if (passing) continue;
       const bool lacked_space = state == UnitState::failed && transfer->failure(unit).code == Errc::no_space;
       if (state == UnitState::failed && (all_kept || !lacked_space)) return Status(transfer->failure(unit));
       all_here = false;
-      if (state == UnitState::running && swarm_.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
+      if (state == UnitState::running && state_.swarm.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
       if (state == UnitState::queued || state == UnitState::running) continue;
       const bool in_swarm = state == UnitState::in_swarm;
       if (in_swarm && reader.waits_for(transfer, unit)) continue;
-      if (in_swarm) transfer->queue(unit, UnitState::idle);
-      if (all_kept && !in_swarm)
-        want_ahead(transfer, {unit, unit + 1});
+      if (in_swarm)
+        state_.queue.want_now(transfer, unit);
+      else if (all_kept)
+        state_.queue.want_ahead(transfer, {unit, unit + 1});
       else
-        want(transfer, unit, in_swarm);
-      wake_.notify_one();
+        state_.queue.want(transfer, unit);
+      state_.work.notify_one();
     }
   }
   return all_here ? std::optional<Status>(Status()) : std::nullopt;
@@ -388,13 +160,18 @@ std::optional<Status> Fetcher::outcome(std::vector<Part>& parts, bool all_kept, 
 
 // Waits for the units of `parts`, without a deadline of its own: each unit arrives, or fails once its sources have been
 // silent for long enough. Returns the runs of the parts.
-Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdRange& what) {
+Result<std::vector<Run>> Fetcher::wait_for(std::vector<RangePart>& parts, const ColdRange& what) {
   const bool all_kept = what.all || what.range.length > kPassMax;
-  UniqueLock lock(mutex_);
-  SwarmFetch::Reader reader(swarm_, what.all);
+  UniqueLock lock(state_.mutex);
+  SwarmFetch::Reader reader(state_.swarm, what.all);
   queue(parts, what, all_kept);
-  auto own = take_own(parts);
-  if (!is_idle()) wake_.notify_one();
+  auto own = state_.queue.take_own([&parts](const Transfer& transfer, std::size_t unit) {
+    return std::ranges::any_of(parts, [&](const RangePart& part) {
+      return !part.place.pack && part.home.transfer.get() == &transfer && part.units.first <= unit &&
+             unit < part.units.second;
+    });
+  });
+  if (!state_.queue.is_idle()) state_.work.notify_one();
   if (own) {
     lock.unlock();
     run(std::move(*own));
@@ -405,13 +182,13 @@ Result<std::vector<Run>> Fetcher::wait_for(std::vector<Part>& parts, const ColdR
       WEFT_CHECK(*end);
       return pieces_of(parts, what.range);
     }
-    arrived_.wait_for(lock, kUsed);
+    state_.arrived.wait_for(lock, kUsed);
   }
 }
 
 // Returns the runs of a part in a transfer. If the pack has the file's layout there, the run consists of whole units,
 // and goes on over arrived units that follow. If units passed, each unit is a run.
-std::vector<Run> Fetcher::here_of(const Part& part, Range range) const {
+std::vector<Run> Fetcher::here_of(const RangePart& part, Range range) const {
   const Transfer& transfer = *part.home.transfer;
   if (!part.passed.empty()) {
     std::vector<Run> runs;
@@ -438,13 +215,13 @@ std::vector<Run> Fetcher::here_of(const Part& part, Range range) const {
     end += units[unit].length;
   }
   // Another file may have other bytes behind this extent.
-  if (!part.home.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
+  if (!part.same_file) end = std::min(end, part.extent.offset + part.extent.id.length);
   return {Run{begin, end - begin, {transfer.reader, begin}}};
 }
 
-std::vector<Run> Fetcher::pieces_of(const std::vector<Part>& parts, Range range) const {
+std::vector<Run> Fetcher::pieces_of(const std::vector<RangePart>& parts, Range range) const {
   std::vector<Run> pieces;
-  for (const Part& part : parts) {
+  for (const RangePart& part : parts) {
     const std::vector<Run> runs = part.place.pack
                                       ? std::vector<Run>{{part.extent.offset, part.extent.id.length, part.place}}
                                       : here_of(part, range);
@@ -457,7 +234,7 @@ std::vector<Run> Fetcher::pieces_of(const std::vector<Part>& parts, Range range)
 }
 
 Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
-  WEFT_TRY(const auto content, this->content(what.version));
+  WEFT_TRY(const auto content, manifests_.content(what.version));
   const std::string where = fmt::format("{}@{}", content->row.model_name, content->row.number);
   if (what.file >= content->manifest.files.size())
     return Error{Errc::invalid, fmt::format("{}: has no file {}", where, what.file)};
@@ -467,10 +244,42 @@ Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
     return Error{Errc::invalid,
                  fmt::format("{}: {}: has no {} bytes at {}", where, file.path, what.range.length, what.range.offset)};
   if (swarming_) swarming_->note_read(content, what);
-  auto parts = parts_of(*content, what.file, range);
+  auto parts = planner_.parts_of(*content, what.file, range);
   auto pieces = parts.ok() ? wait_for(*parts, what) : Result<std::vector<Run>>(parts.error());
   if (pieces.ok()) return pieces;
   return Error{pieces.error().code, fmt::format("{}: {}: {}", where, file.path, pieces.error().message)};
+}
+
+void Fetcher::set_policy(const FetchPolicy& policy) {
+  bases_.allow(policy.sparse);
+  room_.set_bound(policy.cache_max);
+  const MutexLock lock(state_.mutex);
+  cold_ = policy.cold;
+  state_.keep.notify_one();
+}
+
+// ColdAdvice::keeps counts the space of evictable packs too.
+ColdAdvice Fetcher::advice() {
+  const std::uint64_t keeps = room_.bound();
+  const MutexLock lock(state_.mutex);
+  return {cold_, state_.rate.bytes_per_s(), keeps};
+}
+
+FetchStatus Fetcher::status() const {
+  FetchStatus status;
+  {
+    const MutexLock lock(state_.mutex);
+    status.local = state_.local;
+    status.transfers = state_.table.size();
+    status.waiting = state_.queue.units();
+  }
+  status.sources = sources_.counts();
+  status.problem = sources_.problem();
+  status.manifests = manifests_.fetched();
+  FetchBases::Counts coded = bases_.counts();
+  status.coded = coded.all;
+  status.last_coded = std::move(coded.last);
+  return status;
 }
 
 }  // namespace weft

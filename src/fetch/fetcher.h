@@ -4,31 +4,30 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/lru_cache.h"
 #include "base/mutex.h"
 #include "blobs/local_bytes.h"
-#include "diskformat/toc.h"
-#include "fetch/cache_space.h"
-#include "fetch/passing_bytes.h"
-#include "fetch/rate_meter.h"
-#include "fetch/swarm_fetch.h"
+#include "fetch/cache_room.h"
+#include "fetch/fetch_bases.h"
+#include "fetch/fetch_options.h"
+#include "fetch/fetch_planner.h"
+#include "fetch/fetch_sources.h"
+#include "fetch/fetch_state.h"
+#include "fetch/fetched_bytes.h"
+#include "fetch/manifest_fetch.h"
+#include "fetch/same_copies.h"
+#include "fetch/swarm_reads.h"
 #include "fetch/transfer.h"
-#include "fetch/verified_source.h"
+#include "fetch/unit_outcomes.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/source.h"
 #include "weft/bytes/swarm.h"
@@ -38,48 +37,17 @@
 
 namespace weft {
 
-struct FetchOptions {
-  unsigned threads = 4;                              // workers, which read and verify; with swarms, kAcceptedMax more
-  std::chrono::milliseconds patience = kSilenceMax;  // with silent sources
-  std::chrono::milliseconds kept{30'000};            // an unused transfer is dropped after this time
-  std::chrono::milliseconds refused{2'000};          // a failed resolution is not repeated within this time
-  // True if the publisher of a version is in the cluster now. Any thread; empty: always true.
-  std::function<bool(const std::string& publisher)> is_there;
-  // Called if stored bytes of a blob turn out to be damaged while they serve as a base. Any thread; must not wait.
-  // Empty: damage is only logged.
-  std::function<void(const ContentId& id)> damaged;
-  CacheSpace::Disk disk;  // empty: the space of the store's file system
-  // Brings units of large versions, for fetches that no reader waits for (swarm_fetch.h). Outlives the Fetcher; null:
-  // no swarms.
-  VersionSwarms* swarms = nullptr;
-};
-
-// The settings that may change while bytes move.
-struct FetchPolicy {
-  std::uint64_t cache_max = UINT64_MAX;  // disk space for fetched bytes
-  ColdPolicy cold = ColdPolicy::automatic;
-  bool sparse = true;  // chunks may come as differences from local versions
-};
-
-struct SourceCount {
-  std::string name;
-  std::uint64_t reads = 0, bytes = 0, failures = 0;
-};
 struct FetchStatus {
   // Requested bytes that were local, and chunks copied from a base. Bytes outside of the requested range do not count.
   // The first request for prefetched bytes does not count either: they count under their source.
   SourceCount local{"local"};
   std::vector<SourceCount> sources;
-  std::uint64_t transfers = 0;  // packs being filled
-  std::uint64_t waiting = 0;    // queued units
-  std::uint64_t manifests = 0;  // fetched
-  std::string problem;          // the last error, "" for none
-  CodedCounts coded;            // of all versions
-  struct Coded {
-    std::string version, base;  // "bert@2" and "bert@1"
-    CodedCounts counts;
-  };
-  std::optional<Coded> last_coded;  // the last version that had a base
+  std::uint64_t transfers = 0;             // packs being filled
+  std::uint64_t waiting = 0;               // queued units
+  std::uint64_t manifests = 0;             // fetched
+  std::string problem;                     // the last error, "" for none
+  CodedCounts coded;                       // of all versions
+  std::optional<CodedVersion> last_coded;  // the last version that had a base
 };
 
 class Fetcher final : public ColdReads, public LocalBytes {
@@ -92,237 +60,59 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  Status resolve(VersionId version) override;
+  Status resolve(VersionId version) override { return manifests_.resolve(version); }
   Result<std::vector<Run>> bring(const ColdRange& what) override;
   ColdAdvice advice() override;
   void set_policy(const FetchPolicy& policy);
-  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
-  Result<std::vector<Digest>> digests(const ContentId& id) override;
+  Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override { return bytes_.here(runs); }
+  Result<std::vector<Digest>> digests(const ContentId& id) override { return bytes_.digests(id); }
   // Puts the fetched bytes of a version into the store's index, durably.
   Status wait_indexed(VersionId version);
   // Evicts packs of the cache, as FetchedCache::evict(), and tells the sources.
-  Result<EvictReport> evict(const EvictOptions& options);
+  Result<EvictReport> evict(const EvictOptions& options) { return room_.evict(options); }
   // Indexes everything that has arrived and closes idle transfers, so that eviction can take their packs.
   void let_go();
   FetchStatus status() const;
   // Returns the disk space of fetched packs in bytes, indexed or not; at most one second old.
-  std::uint64_t cache_bytes();
+  std::uint64_t cache_bytes() { return room_.used_bytes(); }
 
  private:
   using Clock = Transfer::Clock;
-  struct Source;
-  class Swarm;
-  struct Content {
-    VersionRow row;
-    Manifest manifest;
-    std::uint64_t bytes = 0;        // of all files
-    std::vector<FileGroup> groups;  // of the manifest's small files
-  };
-  struct Task {
-    std::shared_ptr<Transfer> transfer;
-    std::size_t unit = 0;
-    std::size_t end = 0;                    // once running: units [unit, end) move together; adjacent in the pack
-    bool absent = false;                    // once running: no known source has its bytes, or these are silent
-    Traffic traffic = Traffic::foreground;  // once running
-    bool same = false;                      // once running: its units equal the base
-    bool young = false;                     // once running: sources may soon have the bytes that they lack
-    std::shared_ptr<const PackReader> passed = {};  // once moved: the bytes, if the cache has no space for them
-    std::shared_ptr<OfferedUnit> offered = {};      // to be read, instead of units of one transfer
-    Range range() const;
-    std::vector<ChunkRun> runs() const;  // one for each unit
-  };
-  // One request to the sources.
-  struct Request {
-    const Digest& manifest;
-    std::span<const ChunkRun> runs;         // none: the manifest itself
-    Traffic traffic = Traffic::foreground;  // as in Task, also the next
-    bool young = false;
-    std::string_view subject = {};                       // for the log: the version and the file
-    Clock::time_point until = Clock::time_point::max();  // the latest end of the wait for signs of life
-  };
-  struct Home {
-    std::shared_ptr<Transfer> transfer;
-    std::uint64_t offset = 0;  // of the blob, in the transfer's pack
-    bool same_file = false;    // the pack has the layout of the requested file
-  };
-  // An extent of a requested range: local, or in a transfer.
-  struct Part {
-    Extent extent;
-    OpenPlace place;
-    Home home;
-    std::pair<std::size_t, std::size_t> units;
-    std::map<std::size_t, OpenPlace> passed = {};  // units that came and were not kept
-  };
-
-  using Queue = std::deque<Task>;
-
-  Result<std::shared_ptr<const Content>> content(VersionId version);
-  // fetcher_resolve.cc: manifests of bare versions, which are known by name alone.
-  struct FailedResolution {
-    Error error;
-    std::string publisher;
-    bool was_there = false;  // the publisher was in the cluster
-    Clock::time_point until;
-  };
-  bool is_there(const std::string& publisher) const { return !options_.is_there || options_.is_there(publisher); }
-  std::optional<Error> failed_before(VersionId version) WEFT_EXCLUDES(mutex_);
-  void remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took)
-      WEFT_EXCLUDES(mutex_);
-  Status fetch_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
-  Result<std::vector<std::byte>> await_manifest(const VersionRow& row) WEFT_EXCLUDES(mutex_);
-  Result<std::vector<std::byte>> ask_for_manifest(const VersionRow& row, bool young);
-  Result<std::vector<Part>> parts_of(const Content& content, std::uint32_t file, Range range) WEFT_EXCLUDES(mutex_);
-  Status find_homes(const Content& content, std::uint32_t file, std::vector<Part>& parts) WEFT_EXCLUDES(planning_);
-  void expect(const Content& content, const std::vector<Extent>& absent);
-  Status begin_transfer(const Content& content, std::uint32_t file) WEFT_REQUIRES(planning_);
-  Status begin_file(const Content& content, std::uint32_t file) WEFT_REQUIRES(planning_);
-  Result<bool> begin_group(const Content& content, FileGroup group) WEFT_REQUIRES(planning_);
-  Status add_transfer(const Content& content, std::optional<std::uint32_t> file, FetchPlan plan,
-                      std::unique_ptr<FetchPack> pack) WEFT_REQUIRES(planning_);
-  Result<std::unique_ptr<FetchPack>> pack_for(const File& file, std::span<const OpenPlace> places,
-                                              std::span<const Extent> absent) WEFT_EXCLUDES(mutex_);
-  bool set_home(Part& part, VersionId version, std::uint32_t file) const WEFT_REQUIRES(mutex_);
-  static std::pair<std::size_t, std::size_t> units_of(const Part& part, Range range);
-  void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit, bool waited = false) WEFT_REQUIRES(mutex_);
-  using Units = std::pair<std::size_t, std::size_t>;  // [first, second)
-  void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
-  void want_batch(const std::shared_ptr<Transfer>& transfer, Units units) WEFT_REQUIRES(mutex_);
-  void want_neighbours(const Part& last, const ColdRange& what) WEFT_REQUIRES(mutex_);
-  std::optional<Status> outcome(std::vector<Part>& parts, bool all_kept, SwarmFetch::Reader& reader)
-      WEFT_REQUIRES(mutex_);
-  void queue(std::vector<Part>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(mutex_);
-  static std::uint64_t bytes_here(const Part& part, Range range);
-  void count_here(const std::vector<Part>& parts, Range range) WEFT_REQUIRES(mutex_);
-  Result<std::vector<Run>> wait_for(std::vector<Part>& parts, const ColdRange& what) WEFT_EXCLUDES(mutex_);
-  std::optional<Task> take_own(const std::vector<Part>& parts) WEFT_REQUIRES(mutex_);
-  std::vector<Run> here_of(const Part& part, Range range) const WEFT_REQUIRES(mutex_);
-  std::vector<Run> pieces_of(const std::vector<Part>& parts, Range range) const WEFT_REQUIRES(mutex_);
-
-  OpenPlace arrived(const ChunkRun& run) const WEFT_REQUIRES(mutex_);
-
-  // fetcher_bases.cc
-  Result<std::vector<VersionId>> base_candidates(const VersionRow& row);
-  bool has_most_of(const BasePairs& pairs);
-  std::shared_ptr<VersionBases> bases_for(const Content& content) WEFT_REQUIRES(planning_);
-  void expect_comparisons(Transfer& transfer) const;
-  std::vector<RunBase> places_of(std::span<const std::optional<BasePair>> pairs, std::span<const ChunkRun> runs);
-  void lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid)
-      WEFT_EXCLUDES(mutex_);
-  void note_damage(VersionBases& bases, const ContentId& base);
-  bool is_sound(const RunBase& base, std::uint64_t chunk);
-  void report_damage(const ContentId& id);
-  void note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) WEFT_EXCLUDES(mutex_);
-
-  // fetcher_same.cc
-  std::optional<Task> take_same() WEFT_REQUIRES(mutex_);
-  void compare(const Task& task) WEFT_EXCLUDES(mutex_);
-  void compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) WEFT_EXCLUDES(mutex_);
-  Queue& ahead_of(const Transfer& transfer, std::size_t unit) WEFT_REQUIRES(mutex_) {
-    return transfer.is_same(unit) ? same_ : ahead_;
-  }
-  Result<std::optional<std::vector<Digest>>> copy_same(Task& task, const std::vector<ChunkRun>& runs)
-      WEFT_EXCLUDES(mutex_);
-  std::optional<std::vector<Digest>> read_base(const Task& task, const std::vector<ChunkRun>& runs,
-                                               std::span<std::byte> to) WEFT_EXCLUDES(mutex_);
-  void leave_same(const Task& task) WEFT_EXCLUDES(mutex_);
+  static std::pair<std::size_t, std::size_t> units_of(const RangePart& part, Range range);
+  void want_neighbours(const RangePart& last, const ColdRange& what) WEFT_REQUIRES(state_.mutex);
+  std::optional<Status> outcome(std::vector<RangePart>& parts, bool all_kept, SwarmFetch::Reader& reader)
+      WEFT_REQUIRES(state_.mutex);
+  void queue(std::vector<RangePart>& parts, const ColdRange& what, bool all_kept) WEFT_REQUIRES(state_.mutex);
+  static std::uint64_t bytes_here(const RangePart& part, Range range);
+  void count_here(const std::vector<RangePart>& parts, Range range) WEFT_REQUIRES(state_.mutex);
+  Result<std::vector<Run>> wait_for(std::vector<RangePart>& parts, const ColdRange& what) WEFT_EXCLUDES(state_.mutex);
+  std::vector<Run> here_of(const RangePart& part, Range range) const WEFT_REQUIRES(state_.mutex);
+  std::vector<Run> pieces_of(const std::vector<RangePart>& parts, Range range) const WEFT_REQUIRES(state_.mutex);
 
   void work();
-  void run(Task task);
-  std::optional<Task> next() WEFT_EXCLUDES(mutex_);
-  std::optional<Task> take_wanted() WEFT_REQUIRES(mutex_);
-  std::optional<Task> take_ahead() WEFT_REQUIRES(mutex_);
-  Task take(Queue& queue, std::size_t at, Readiness readiness) WEFT_REQUIRES(mutex_);
-  static bool dropped(Queue& queue, std::size_t at);
-  bool is_idle() const WEFT_REQUIRES(mutex_) {
-    return wanted_.empty() && ahead_.empty() && same_.empty() && !swarm_.has_offer();
-  }
-  void drop_past() WEFT_REQUIRES(mutex_);
-  Readiness readiness_of(const std::shared_ptr<Transfer>& transfer, std::size_t unit) const WEFT_REQUIRES(mutex_);
-  Readiness readiness_ahead(const Task& task) const WEFT_REQUIRES(mutex_);
-  static bool gives_way(const Source& cheaper, Readiness readiness, const Source& other);
-  bool goes_on(const Task& task, Readiness readiness) const WEFT_REQUIRES(mutex_);
-  void wake_reader() WEFT_EXCLUDES(mutex_);
-  Result<std::vector<Digest>> move(Task& task, const std::vector<ChunkRun>& runs);
+  void run(FetchTask task);
+  std::optional<FetchTask> next() WEFT_EXCLUDES(state_.mutex);
+  Result<std::vector<Digest>> move(FetchTask& task, const std::vector<ChunkRun>& runs);
   bool is_young(const Transfer& transfer) const;
-  bool may_still_come(const Transfer& transfer, const Error& error) const;
-  Clock::time_point waited_until(const Task& task) const WEFT_EXCLUDES(mutex_);
-  void ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) WEFT_EXCLUDES(mutex_);
-  Status keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) WEFT_EXCLUDES(mutex_);
-  template <class T>
-  Result<T> from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask);
-  std::vector<Source*> ranked(const Digest& manifest, std::span<const ChunkRun> runs) WEFT_EXCLUDES(mutex_);
-  void begin_read(Source& source) WEFT_EXCLUDES(mutex_);
-  void end_read(Source& source, std::uint64_t bytes, Clock::duration took) WEFT_EXCLUDES(mutex_);
-  void count(Source& source, std::uint64_t bytes, const Error* failure) WEFT_EXCLUDES(mutex_);
+  Clock::time_point waited_until(const FetchTask& task) const WEFT_EXCLUDES(state_.mutex);
 
-  void keep() WEFT_EXCLUDES(mutex_);
-  std::shared_ptr<Transfer> due() WEFT_REQUIRES(mutex_);
+  void keep() WEFT_EXCLUDES(state_.mutex);
   void added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added)
-      WEFT_REQUIRES(mutex_);
-  void drop_idle() WEFT_REQUIRES(mutex_);
-  void limit_open() WEFT_EXCLUDES(mutex_);
+      WEFT_REQUIRES(state_.mutex);
 
-  // fetcher_room.cc: keeps the cache within its bound.
-  Status make_room(const Task& task) WEFT_EXCLUDES(mutex_);  // for a running task
-  bool is_queued(const std::shared_ptr<Transfer>& transfer) const WEFT_REQUIRES(mutex_);
-  void hurry_complete() WEFT_REQUIRES(mutex_);
-  struct CacheUse {
-    std::uint64_t listed = 0;    // disk bytes of packs in the index
-    std::uint64_t unlisted = 0;  // disk bytes of packs that are not in the index yet
-    std::uint64_t total() const { return listed + unlisted; }
-  };
-  Result<CacheUse> cache_use() WEFT_EXCLUDES(mutex_);
-  Result<std::uint64_t> evict_for(std::uint64_t bytes) WEFT_EXCLUDES(mutex_);
-  void stay_within_cache() WEFT_EXCLUDES(mutex_);
-  std::uint64_t coming_bytes() WEFT_EXCLUDES(mutex_);
-
-  Store& store_;
-  FetchedCache& cache_;
   const FetchOptions options_;
-  const CacheSpace space_;
-  std::vector<std::unique_ptr<Source>> sources_;
-  LruCache<Content> contents_{64U << 20U};
-  Mutex planning_ WEFT_ACQUIRED_BEFORE(mutex_);  // held to begin a transfer
-  struct Choice {
-    VersionId version = 0;
-    Clock::time_point until{};
-    std::shared_ptr<VersionBases> bases;
-  };
-  Choice chosen_ WEFT_GUARDED_BY(planning_);
-  Mutex making_room_ WEFT_ACQUIRED_BEFORE(mutex_);
-  mutable Mutex mutex_;
-  Condition wake_;     // a task was queued, or the end
-  Condition arrived_;  // units arrived, or blobs entered the index
-  Condition keeper_;
-  Queue wanted_ WEFT_GUARDED_BY(mutex_);
-  Queue ahead_ WEFT_GUARDED_BY(mutex_);
-  Queue same_ WEFT_GUARDED_BY(mutex_);  // as ahead_, for units that equal the base
-  SwarmFetch swarm_ WEFT_GUARDED_BY(mutex_);
-  unsigned absent_running_ WEFT_GUARDED_BY(mutex_) = 0;
-  unsigned same_running_ WEFT_GUARDED_BY(mutex_) = 0;
-  bool one_polls_ WEFT_GUARDED_BY(mutex_) = false;  // a worker polls for a free source
-  std::minstd_rand random_ WEFT_GUARDED_BY(mutex_){std::random_device{}()};
-  std::vector<std::shared_ptr<Transfer>> transfers_ WEFT_GUARDED_BY(mutex_);  // and their state
-  std::unordered_map<ContentId, Home> homes_ WEFT_GUARDED_BY(mutex_);         // blobs that are not in the index yet
-  std::map<VersionId, std::shared_future<Status>> resolving_ WEFT_GUARDED_BY(mutex_);
-  std::map<VersionId, FailedResolution> failed_resolutions_ WEFT_GUARDED_BY(mutex_);
-  PassingBytes passing_ WEFT_GUARDED_BY(mutex_){64U << 20U};
-  FetchPolicy policy_ WEFT_GUARDED_BY(mutex_);
-  std::uint64_t room_ WEFT_GUARDED_BY(mutex_) = 0;          // bytes that fit into the cache without eviction
-  bool over_ WEFT_GUARDED_BY(mutex_) = false;               // the cache may exceed its bound
-  Clock::time_point full_until_ WEFT_GUARDED_BY(mutex_){};  // the end of the last wait for space (make_room)
-  VainEviction in_vain_ WEFT_GUARDED_BY(mutex_);
-  RateMeter rate_ WEFT_GUARDED_BY(mutex_);
-  SourceCount local_ WEFT_GUARDED_BY(mutex_){"local"};
-  CodedCounts coded_ WEFT_GUARDED_BY(mutex_);
-  std::shared_ptr<VersionBases> last_coded_ WEFT_GUARDED_BY(mutex_);
-  std::uint64_t manifests_ WEFT_GUARDED_BY(mutex_) = 0;
-  std::string problem_ WEFT_GUARDED_BY(mutex_);
-  bool ending_ WEFT_GUARDED_BY(mutex_) = false;
-  Mutex measuring_use_ WEFT_ACQUIRED_BEFORE(mutex_);
-  std::uint64_t cache_bytes_ WEFT_GUARDED_BY(measuring_use_) = 0;
-  std::optional<Clock::time_point> use_of_ WEFT_GUARDED_BY(measuring_use_);  // when cache_bytes_ was measured
-  std::unique_ptr<Swarm> swarming_;                                          // null: no swarms
+  FetchSources sources_;
+  ManifestFetch manifests_;
+  FetchState state_;
+  FetchedBytes bytes_;
+  FetchBases bases_;
+  FetchPlanner planner_;
+  CacheRoom room_;
+  UnitOutcomes outcomes_;
+  SameCopies same_;
+  bool one_polls_ WEFT_GUARDED_BY(state_.mutex) = false;  // a worker polls for a free source
+  ColdPolicy cold_ WEFT_GUARDED_BY(state_.mutex) = ColdPolicy::automatic;
+  std::unique_ptr<SwarmReads> swarming_;  // null: no swarms
   std::vector<std::thread> workers_;
   std::thread keeping_;
 };

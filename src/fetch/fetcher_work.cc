@@ -1,220 +1,96 @@
-// The workers: they take tasks, ask sources, and write verified bytes.
-#include <fcntl.h>
-
+// The threads of a Fetcher. Workers take tasks, ask sources, and write verified bytes. The keeper adds complete blobs
+// to the store's index, many at a time.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "base/log.h"
-#include "fetch/fetcher_impl.h"
-#include "fetch/fetcher_swarm.h"
-#include "os/holes.h"
-#include "os/sys.h"
+#include "fetch/fetcher.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kPack = "a pack of fetched bytes";
-constexpr std::size_t kAllocated = 1U << 20U;        // longer runs are written faster into allocated blocks
-constexpr std::uint64_t kRoomForLists = 64U << 20U;  // space for lists of blocks
-constexpr auto kWaitMin = std::chrono::milliseconds(500);
-
-// True if a source refused, because it serves enough other nodes. The unit is queued again.
-bool is_refusal(Traffic traffic, const Error& error) {
-  return traffic == Traffic::ahead && error.code == Errc::busy;
-}
-
-// Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
-// one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why.
-Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes, bool allocates) {
-  const int fd = transfer.pack->fd();
-  const MutexLock one_at_a_time(transfer.writing);
-  for (const Range& run : runs_to_write(fd, offset, bytes)) {
-    if (allocates && run.length >= kAllocated) static_cast<void>(allocate(fd, offset + run.offset, run.length, kPack));
-    WEFT_CHECK(write_exact(fd, offset + run.offset, bytes.subspan(run.offset, run.length), kPack));
-  }
-  return {};
-}
+constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
+constexpr auto kLetGoPoll = std::chrono::milliseconds(50);
+constexpr auto kKeepTick = std::chrono::milliseconds(250);
 
 }  // namespace
-
-// Returns the first verified answer, or else the error of the last source that did not merely lack the bytes. Sources
-// share one patience. If a source lacks bytes of a young version, it may have them soon. That does not count as a
-// failure of the source, and outweighs the errors of other sources.
-template <class T>
-Result<T> Fetcher::from_any(const Request& request, const std::function<Result<T>(VerifiedSource&, Deadline)>& ask) {
-  std::optional<Error> last;
-  std::optional<Error> lacking;
-  const auto left = std::clamp<Clock::duration>(request.until - Clock::now(), kWaitMin, options_.patience);
-  const auto each = left / static_cast<int>(std::max<std::size_t>(1, sources_.size()));
-  for (Source* source : ranked(request.manifest, request.runs)) {
-    auto got = ask(source->source, Clock::now() + each);
-    if (got.ok() || is_refusal(request.traffic, got.error()) || got.error().code == Errc::cancelled) return got;
-    const bool lacks = got.error().code == Errc::not_found;
-    count(*source, 0, request.young && lacks ? nullptr : &got.error());
-    if (lacks) lacking = got.error();
-    if (!last || last->code == Errc::unreachable || !lacks) last = got.error();
-  }
-  if (request.young && lacking) return *std::move(lacking);
-  if (!last) last = Error{Errc::unreachable, "no source is available for bytes that are not on this node"};
-  log_warning("{}: {}", request.subject, last->message);
-  return *std::move(last);
-}
-
-Result<std::vector<std::byte>> Fetcher::ask_for_manifest(const VersionRow& row, bool young) {
-  const std::string subject = fmt::format("{}@{}", row.model_name, row.number);
-  return from_any<std::vector<std::byte>>(
-      {row.manifest, {}, Traffic::foreground, young, subject},
-      [&](VerifiedSource& source, Deadline deadline) { return source.manifest(row.manifest, deadline); });
-}
-
-// Writes the bytes of a task to the pack, if make_room() found space for them. Near the cache's bound nothing is
-// allocated ahead: blocks that are allocated run by run need more extents. Without space, bytes that a reader waits for
-// pass to it from memory.
-Status Fetcher::keep_or_pass(Task& task, const Status& room, std::span<const std::byte> bytes) {
-  bool allocates = false;
-  {
-    const MutexLock lock(mutex_);
-    allocates = room_ >= kRoomForLists;
-  }
-  Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, allocates) : room;
-  if (kept.ok() || task.traffic == Traffic::ahead || kept.error().code != Errc::no_space) return kept;
-  auto passed = passing_pack(bytes);
-  if (passed.ok()) {
-    task.passed = std::move(passed).value();
-    return {};
-  }
-  Error error = std::move(passed).error();
-  if (error.code == Errc::no_space) error.code = Errc::io;  // the fetcher would try again
-  return error;
-}
 
 // True while the publisher may still lack bytes: other nodes hear of a version before the index of its publisher has
 // its bytes.
 bool Fetcher::is_young(const Transfer& transfer) const {
-  return Clock::now() < transfer.young_until && is_there(transfer.publisher);
+  return Clock::now() < transfer.young_until && options_.has_member(transfer.publisher);
 }
 
-// Wakes a worker to fetch the next bytes while this thread verifies and writes.
-void Fetcher::wake_reader() {
-  {
-    const MutexLock lock(mutex_);
-    if (is_idle()) return;
-  }
-  wake_.notify_one();
-}
-
-Result<std::vector<Digest>> Fetcher::move(Task& task, const std::vector<ChunkRun>& runs) {
+Result<std::vector<Digest>> Fetcher::move(FetchTask& task, const std::vector<ChunkRun>& runs) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
-  const Status room = make_room(task);
+  const Status room = room_.make_room(*transfer.pack, range.length);
   if (!room.ok() && (task.traffic == Traffic::ahead || room.error().code != Errc::no_space)) return room.error();
-  ReadAid aid{task.traffic,
-              [this] {
-                const MutexLock lock(mutex_);
-                return !ending_;
-              },
-              [this] { wake_reader(); }};
-  aid.subject = transfer.subject;
-  lend_bases(transfer.bases, runs, aid);
-  Source* gave = nullptr;
-  const auto ask = [&](VerifiedSource& source, Deadline deadline) {
-    for (const auto& one : sources_)
-      if (&one->source == &source) gave = one.get();
-    const auto begun = Clock::now();
-    begin_read(*gave);
-    auto read = source.read(transfer.manifest, runs, deadline, aid);
-    end_read(*gave, read.ok() ? range.length : 0, Clock::now() - begun);
-    return read;
-  };
-  auto got = from_any<VerifiedBytes>(
-      {transfer.manifest, runs, task.traffic, task.young, transfer.subject, waited_until(task)}, ask);
-  note_coded(transfer.bases, aid.coded);
+  FetchSources::Request request{transfer.manifest, runs, {}, task.young, waited_until(task)};
+  request.aid.traffic = task.traffic;
+  request.aid.is_wanted = [this] { return !state_.is_ending(); };
+  request.aid.came = [this] { state_.wake_worker(); };
+  request.aid.subject = transfer.subject;
+  bases_.lend(transfer.bases, runs, request.aid);
+  auto got = sources_.read(request);
+  bases_.note_coded(transfer.bases, request.aid.coded);
   if (!got.ok()) return std::move(got).error();
-  WEFT_CHECK(keep_or_pass(task, room, got->bytes.bytes()));
+  WEFT_CHECK(outcomes_.keep_or_pass(task, room, got->read.bytes.bytes()));
   log_debug(LogCategory::fetch, "transfer {}: {} bytes at {} from {}", transfer.log_id, range.length, range.offset,
-            gave->count.name);
-  count(*gave, got->bytes.size, nullptr);
-  return std::move(got->digests);
-}
-
-// True if the sources were silent, or the publisher has left the cluster. While other units of the file arrive, or a
-// reader has not waited long, the fetcher then asks for a unit again.
-bool Fetcher::may_still_come(const Transfer& transfer, const Error& error) const {
-  return was_silent(error) || (error.code == Errc::not_found && !is_there(transfer.publisher));
+            got->name);
+  sources_.taken(*got);
+  return std::move(got->read.digests);
 }
 
 // Returns the end of the wait for a task. Late units have used up a part of the patience, so they wait only until their
 // sources have been silent for `patience`.
-Fetcher::Clock::time_point Fetcher::waited_until(const Task& task) const {
-  const MutexLock lock(mutex_);
+Fetcher::Clock::time_point Fetcher::waited_until(const FetchTask& task) const {
+  const MutexLock lock(state_.mutex);
   const Transfer& transfer = *task.transfer;
   return transfer.was_put_back(task.unit) ? transfer.silent_from(task.unit) + options_.patience
                                           : Clock::time_point::max();
 }
 
-// Sets the outcome of a task's units. Releases the transfer before readers can see the outcome, so that the task does
-// not keep it open.
-void Fetcher::ended(Task& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
-  const bool comes_later = !digests.ok() && task.young && digests.error().code == Errc::not_found;
-  if (!digests.ok())
-    log_debug(LogCategory::fetch, "transfer {}: no bytes at {}: {}", task.transfer->log_id, task.range().offset,
-              digests.error().message);
-  const MutexLock lock(mutex_);
-  if (task.absent) --absent_running_;
-  if (task.same) --same_running_;
-  if (digests.ok() && !task.same) rate_.arrived(task.range().length, begun, Clock::now());
-  const bool is_refused = !digests.ok() && is_refusal(task.traffic, digests.error());
-  const bool may_come = !digests.ok() && !is_refused && !comes_later && may_still_come(*task.transfer, digests.error());
-  const auto now = Clock::now();
-  for (std::size_t unit = task.unit; unit < task.end; ++unit) {
-    const bool is_late = may_come && now < task.transfer->silent_from(unit) + options_.patience;
-    if (comes_later || is_late) task.transfer->ask_later();
-    if (is_refused || comes_later || is_late) {
-      task.transfer->put_back(unit, is_late);
-      (task.traffic == Traffic::ahead ? ahead_of(*task.transfer, unit) : wanted_).push_back({task.transfer, unit});
-      continue;
-    }
-    if (!digests.ok() && !task.transfer->file && task.end - task.unit > 1) {
-      task.transfer->part(unit);
-      if (task.transfer->was_asked(unit)) want(task.transfer, unit);
-      continue;
-    }
-    if (!digests.ok()) {
-      task.transfer->fail(unit, digests.error());
-      continue;
-    }
-    if (task.passed)
-      task.transfer->pass(unit);
-    else
-      task.transfer->arrive(unit, (*digests)[unit - task.unit]);
-  }
-  if (task.passed) passing_.put(task.runs(), task.passed);
-  if (!digests.ok()) wake_.notify_one();  // a worker must look at the queue, because a reader's thread does not
-  task.transfer.reset();
-  if (over_ || due()) keeper_.notify_one();
-}
-
-void Fetcher::run(Task task) {
+void Fetcher::run(FetchTask task) {
   const auto begun = Clock::now();
   const auto runs = task.runs();
   const Digest manifest = task.transfer->manifest;
   Result<std::vector<Digest>> digests = std::vector<Digest>();
   if (task.same) {
-    auto copied = copy_same(task, runs);
-    if (copied.ok() && !*copied) return leave_same(task);
+    auto copied = same_.copy(task);
+    if (copied.ok() && !*copied) return;
     digests = copied.ok() ? Result<std::vector<Digest>>(**std::move(copied)) : std::move(copied).error();
   } else {
     task.young = is_young(*task.transfer);
     digests = move(task, runs);
-    if (digests.ok()) compare(task);  // while its units run: other units of the blob wait for it
+    if (digests.ok()) same_.compare(task);
   }
-  ended(task, digests, begun);
-  arrived_.notify_all();
+  outcomes_.set(task, digests, begun);
   if (!digests.ok() || task.passed) return;
-  for (const auto& source : sources_) source->source.unverified().arrived(manifest, runs);
+  sources_.arrived(manifest, runs);
+}
+
+// Returns the next task; nothing at the end. One worker polls for a free source, and wakes the next one before it
+// starts to work.
+std::optional<FetchTask> Fetcher::next() {
+  UniqueLock lock(state_.mutex);
+  for (;;) {
+    state_.work.wait(lock, [this]() WEFT_REQUIRES(state_.mutex) { return state_.ending || !state_.queue.is_idle(); });
+    if (state_.ending) return {};
+    if (auto task = state_.queue.take()) {
+      state_.work.notify_one();
+      return task;
+    }
+    if (state_.queue.is_idle()) continue;
+    if (one_polls_) {
+      state_.work.wait(lock);
+      continue;
+    }
+    one_polls_ = true;
+    state_.work.wait_for(lock, kLookAgain);
+    one_polls_ = false;
+  }
 }
 
 void Fetcher::work() {
@@ -226,18 +102,56 @@ void Fetcher::work() {
   }
 }
 
-FetchStatus Fetcher::status() const {
-  const MutexLock lock(mutex_);
-  FetchStatus status;
-  status.local = local_;
-  for (const auto& source : sources_) status.sources.push_back(source->count);
-  status.transfers = transfers_.size();
-  status.waiting = wanted_.size() + ahead_.size() + same_.size() + swarm_.units();
-  status.manifests = manifests_;
-  status.problem = problem_;
-  status.coded = coded_;
-  if (last_coded_) status.last_coded = {last_coded_->version(), last_coded_->base(), last_coded_->counts()};
-  return status;
+// Records the outcome of adding complete blobs to the index.
+void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added) {
+  if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
+  log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
+  if (!added.ok()) sources_.note_problem(added.error().message);
+  state_.table.added(transfer, blobs, added);
+  state_.arrived.notify_all();
+}
+
+void Fetcher::keep() {
+  UniqueLock lock(state_.mutex);
+  for (;;) {
+    while (const auto transfer = state_.table.due(state_.ending)) {
+      const std::vector<FetchedBlob> blobs = transfer->take_whole();
+      transfer->adding = true;
+      lock.unlock();
+      const auto added = transfer->pack->add(blobs);  // waits for syncs of the disk
+      lock.lock();
+      // The lock is held until this thread has let go of the transfer: let_go() ends when nobody has it.
+      added_whole(*transfer, blobs, added.ok() ? Status() : Status(added.error()));
+    }
+    state_.table.drop_idle();
+    state_.passing.drop_older(options_.kept);
+    if (state_.ending) return;
+    if (room_.is_over()) {
+      lock.unlock();
+      room_.keep_bound();
+      lock.lock();
+    }
+    state_.keep.wait_for(lock, kKeepTick);
+  }
+}
+
+void Fetcher::let_go() {
+  UniqueLock lock(state_.mutex);
+  while (!state_.ending && state_.table.close_idle()) {
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kLetGoPoll);
+  }
+  state_.table.drop_idle();
+}
+
+Status Fetcher::wait_indexed(VersionId version) {
+  UniqueLock lock(state_.mutex);
+  for (;;) {
+    if (auto result = state_.table.indexed(version)) return *std::move(result);
+    if (state_.ending) return {};
+    state_.keep.notify_one();
+    state_.arrived.wait_for(lock, kKeepTick);
+  }
 }
 
 }  // namespace weft

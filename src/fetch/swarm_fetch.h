@@ -1,9 +1,8 @@
 // The units of transfers that swarms are to bring (weft/bytes/swarm.h), the readers that wait for them, and the offered
 // units that wait for a worker.
 //
-// It has no thread and no lock: the Fetcher guards it. Calls of VersionSwarms and OfferedUnit may call back into the
-// Fetcher, so none is made under the lock of the Fetcher. This lists the calls, and Fetcher::Swarm makes them
-// (fetcher_swarm.h).
+// It has no thread and no lock: its owner guards it (FetchState). Calls of VersionSwarms and OfferedUnit may call back
+// into the Fetcher, so none is made under its mutex. This lists the calls, and SwarmReads makes them (swarm_reads.h).
 #pragma once
 
 #include <chrono>
@@ -102,7 +101,7 @@ class SwarmFetch {
   std::size_t reads_ = 0;
 };
 
-// A reader that waits. While it lives, the swarms know the units that it waits for. The Fetcher guards it too.
+// A reader that waits. While it lives, the swarms know the units that it waits for. FetchState guards it too.
 class SwarmFetch::Reader {
  public:
   // `any_order`: the reader wants many bytes, in any order.

@@ -120,6 +120,13 @@ void Transfer::arrive(std::size_t unit, const Digest& digest) {
   whole_bytes_ += extent.id.length;
 }
 
+void Transfer::expect_comparisons() {
+  for (std::size_t blob = 0; bases && blob < plan.blobs.size(); ++blob) {
+    const ContentId& id = plan.blobs[blob].id;
+    if (chunk_count(id.length) > 1 && bases->find(id)) blobs_[blob].uncompared = true;
+  }
+}
+
 void Transfer::compared(std::size_t blob, std::vector<Digest> expected) {
   blobs_[blob].uncompared = false;
   if (!expected.empty()) blobs_[blob].chunks = std::move(expected);

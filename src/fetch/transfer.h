@@ -77,7 +77,7 @@ class Transfer {
   bool is_alone(std::size_t unit) const { return units_[unit].alone; }
   // A blob with a base is compared with it once, after its first chunk has arrived with the digests of all chunks.
   // Before, is_uncompared() is true, and only one unit of the blob is requested.
-  void expect_comparison(std::size_t blob) { blobs_[blob].uncompared = true; }
+  void expect_comparisons();  // of all blobs with a base; call it before this is shared
   bool is_uncompared(std::size_t unit) const { return blobs_[plan.units[unit].blob].uncompared; }
   bool awaits_comparison(std::size_t unit) const {
     return is_uncompared(unit) && blobs_[plan.units[unit].blob].busy > 0;

@@ -807,44 +807,6 @@ TEST_CASE("without anybody to ask a read says so at once") {
   CHECK(none.error().code == Errc::unreachable);
 }
 
-TEST_CASE("a resolution that failed fails again at once, until it is worth another") {
-  Away away({1000});
-  const auto manifest = away.twin->lose_manifest();
-  std::atomic<bool> there = true;
-  FetchOptions options = quick();
-  options.refused = 1h;
-  options.is_there = [&there](const std::string&) { return there.load(); };
-  Fetcher fetcher(away.store, away.store, {away.twin}, options);
-  const auto asked = [&] { return fetcher.status().sources.at(0).reads; };
-  const auto failures = [&] { return fetcher.status().sources.at(0).failures; };
-  CHECK(fetcher.resolve(away.version).error().code == Errc::absent);
-  const auto first = asked();
-  CHECK(first > 1);  // repeated while the publisher may lack the manifest
-  CHECK(failures() == 1);
-  for (int i = 0; i < 10; ++i) CHECK(fetcher.resolve(away.version).error().code == Errc::absent);
-  CHECK(asked() == first);
-  there = false;  // the publisher left: one more attempt, without waiting
-  CHECK(fetcher.resolve(away.version).error().message.find("is away") != std::string::npos);
-  CHECK(asked() == first + 1);
-  CHECK(failures() == 2);
-  away.twin->put_manifest(manifest.first, manifest.second);
-  CHECK(!fetcher.resolve(away.version).ok());
-  there = true;
-  CHECK(fetcher.resolve(away.version).ok());
-}
-
-TEST_CASE("a failed resolution is retried after a pause") {
-  Away away({1000});
-  const auto manifest = away.twin->lose_manifest();
-  FetchOptions options = quick();
-  options.patience = options.refused = 1ms;
-  Fetcher fetcher(away.store, away.store, {away.twin}, options);
-  CHECK(!fetcher.resolve(away.version).ok());
-  away.twin->put_manifest(manifest.first, manifest.second);
-  while (!fetcher.resolve(away.version).ok()) std::this_thread::sleep_for(1ms);
-  CHECK(fetcher.status().manifests == 1);
-}
-
 TEST_CASE("ranges beyond a file and files beyond a version are refused") {
   Away away({1000});
   Fetcher fetcher(away.store, away.store, {away.twin}, {});

@@ -1,40 +1,18 @@
-// Chunks that are equal in a blob and its base, at the same offset. Their digests are compared once the first chunk of
-// the blob has arrived with its proof. Equal chunks are copied locally, without a source, and verified like all others.
-#include <algorithm>
-#include <functional>
-#include <iterator>
+#include "fetch/same_copies.h"
+
 #include <memory>
 #include <utility>
 
 #include "base/sha256.h"
-#include "fetch/fetcher_impl.h"
 #include "os/sys.h"
 
 namespace weft {
-namespace {
 
-// Moves the tasks for which `goes` is true to the end of another queue, in their order.
-template <class Queue, class Goes>
-void move_tasks(Queue& from, Queue& to, const Goes& goes) {
-  const auto moved = std::stable_partition(from.begin(), from.end(), std::not_fn(goes));
-  std::move(moved, from.end(), std::back_inserter(to));
-  from.erase(moved, from.end());
-}
-
-}  // namespace
-
-std::optional<Fetcher::Task> Fetcher::take_same() {
-  while (!same_.empty())
-    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
-  return {};
-}
-
-// Compares the blobs whose first chunk this task has fetched.
-void Fetcher::compare(const Task& task) {
+void SameCopies::compare(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
   std::vector<std::size_t> blobs;
   {
-    const MutexLock lock(mutex_);
+    const MutexLock lock(state_.mutex);
     for (std::size_t unit = task.unit; unit < task.end; ++unit) {
       const std::size_t blob = transfer.plan.units[unit].blob;
       if (transfer.is_uncompared(unit) && (blobs.empty() || blobs.back() != blob)) blobs.push_back(blob);
@@ -45,42 +23,40 @@ void Fetcher::compare(const Task& task) {
 
 // Compares a blob with its base, and marks the equal units. Does not wait for a base that is still being fetched:
 // chunks come as differences, as far as their base is local.
-void Fetcher::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
+void SameCopies::compare(const std::shared_ptr<Transfer>& transfer, std::size_t blob) {
   const Extent& extent = transfer->plan.blobs[blob];
-  VerifiedSource::Proof ours;
-  for (const auto& source : sources_)
-    if (!ours) ours = source->source.known_proof(extent.id);
+  const VerifiedSource::Proof ours = parts_.sources.known_proof(extent.id);
   std::vector<Digest> bases;
   if (const auto pair = transfer->bases->find(extent.id); pair && ours) {
     const ChunkRun whole{pair->base, 0, chunk_count(pair->base.length)};
-    if (here_if_any(*this, std::span(&whole, 1)).front().pack)
-      if (auto known = digests(pair->base); known.ok()) bases = *std::move(known);
+    if (here_if_any(parts_.local, std::span(&whole, 1)).front().pack)
+      if (auto known = parts_.local.digests(pair->base); known.ok()) bases = *std::move(known);
   }
   const auto is_same = [&](std::uint64_t chunk) { return chunk < bases.size() && (*ours)[chunk] == bases[chunk]; };
   const auto [first, end] = units_in(transfer->plan, {extent.offset, extent.id.length});
-  const MutexLock lock(mutex_);
+  const MutexLock lock(state_.mutex);
   for (std::size_t unit = first; unit < end; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::running) continue;
     transfer->set_same(unit, is_same(transfer->plan.units[unit].run.first));
   }
   transfer->compared(blob, ours ? *ours : std::vector<Digest>());
-  move_tasks(ahead_, same_, [&](const Task& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
+  state_.queue.found_same(transfer);
 }
 
 // Reads the chunks of a task from their bases. Returns the digests of the chunks; nothing if a base is missing or
 // damaged.
-std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const std::vector<ChunkRun>& runs,
-                                                      std::span<std::byte> to) {
+std::optional<std::vector<Digest>> SameCopies::read_base(const FetchTask& task, std::span<const ChunkRun> runs,
+                                                         std::span<std::byte> to) {
   VersionBases& bases = *task.transfer->bases;
   std::vector<std::optional<BasePair>> pairs;
   pairs.reserve(runs.size());
   for (const ChunkRun& run : runs) pairs.push_back(bases.find(run.id));
-  const std::vector<RunBase> places = places_of(pairs, runs);
+  const std::vector<RunBase> places = parts_.bases.places_of(pairs, runs);
+  if (!parts_.bases.are_allowed()) return {};
   std::vector<Digest> expected;
   {
-    const MutexLock lock(mutex_);
-    if (!policy_.sparse) return {};
+    const MutexLock lock(state_.mutex);
     for (std::size_t unit = task.unit; unit < task.end; ++unit) expected.push_back(task.transfer->expected(unit));
   }
   for (const RunBase& base : places)
@@ -89,7 +65,7 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
     const std::span<std::byte> part = to.first(runs[i].length());
     const bool is_read = read_exact(places[i].place.pack->fd(), places[i].place.offset, part, "a base").ok();
     if (!is_read || sha256(part) != expected[i]) {
-      note_damage(bases, places[i].id);
+      parts_.bases.note_damage(bases, places[i].id);
       return {};
     }
     to = to.subspan(part.size());
@@ -97,45 +73,41 @@ std::optional<std::vector<Digest>> Fetcher::read_base(const Task& task, const st
   return expected;
 }
 
-// Copies the units of a task from their bases to the pack. Returns the result of read_base().
-Result<std::optional<std::vector<Digest>>> Fetcher::copy_same(Task& task, const std::vector<ChunkRun>& runs) {
+Result<std::optional<std::vector<Digest>>> SameCopies::copy(FetchTask& task) {
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(range.length);
   const std::span<std::byte> bytes(memory.get(), range.length);
+  const auto runs = task.runs();
   auto digests = read_base(task, runs, bytes);
-  if (!digests) return digests;
-  WEFT_CHECK(keep_or_pass(task, make_room(task), bytes));
+  if (!digests) {
+    leave(task);
+    return digests;
+  }
+  WEFT_CHECK(parts_.outcomes.keep_or_pass(task, parts_.room.make_room(*transfer.pack, range.length), bytes));
   CodedCounts counts;
   counts.same_bytes = range.length;
   for (const ChunkRun& run : runs)
     if (const auto pair = transfer.bases->find(run.id)) counts.elements += run.length() / pair->width;
-  note_coded(transfer.bases, counts);
-  const MutexLock lock(mutex_);
-  ++local_.reads;
-  local_.bytes += range.length;
+  parts_.bases.note_coded(transfer.bases, counts);
+  const MutexLock lock(state_.mutex);
+  ++state_.local.reads;
+  state_.local.bytes += range.length;
   return digests;
 }
 
 // Gives up the base of a task's blobs: their chunks are fetched from the sources.
-void Fetcher::leave_same(const Task& task) {
+void SameCopies::leave(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
-  const MutexLock lock(mutex_);
-  --same_running_;
+  const MutexLock lock(state_.mutex);
+  state_.queue.ended(task);
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     transfer.set_same(unit, false);
     transfer.put_back(unit);
-    (task.traffic == Traffic::ahead ? ahead_ : wanted_).push_back({task.transfer, unit});
+    state_.queue.add(task.transfer, unit, task.traffic);
   }
-  const auto is_of_task = [&](std::size_t unit) {
-    const std::size_t blob = transfer.plan.units[unit].blob;
-    return blob >= transfer.plan.units[task.unit].blob && blob <= transfer.plan.units[task.end - 1].blob;
-  };
-  const auto goes = [&](const Task& one) { return one.transfer == task.transfer && is_of_task(one.unit); };
-  for (const Task& one : same_)
-    if (goes(one)) transfer.set_same(one.unit, false);
-  move_tasks(same_, ahead_, goes);
-  wake_.notify_one();
+  state_.queue.leave_same(task);
+  state_.work.notify_one();
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "fetch/refetch.h"
+#include "fetch/requests/refetch.h"
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kStep = 32U << 20U;
+constexpr std::uint64_t kRefetchStep = 32U << 20U;
 constexpr std::size_t kHoldersAtEachEnd = 4;
 
 // A place of the blob in a published file.
@@ -42,9 +42,9 @@ Result<Holder> holder_of(Store& store, const ContentId& id) {
 }
 
 Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& holder, Progress& progress) {
-  for (std::uint64_t at = 0; at < id.length; at += kStep) {
+  for (std::uint64_t at = 0; at < id.length; at += kRefetchStep) {
     WEFT_CHECK(check_cancelled(progress));
-    const std::uint64_t part = std::min(kStep, id.length - at);
+    const std::uint64_t part = std::min(kRefetchStep, id.length - at);
     WEFT_CHECK(fetcher.bring({holder.version, holder.file, {holder.offset + at, part}, id.length - at - part, true}));
     progress.advance(part);
   }

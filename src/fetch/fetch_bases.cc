@@ -1,5 +1,5 @@
-// Chooses the base of a version that is being fetched: a local version whose tensors resemble it. Chunks may come as
-// differences from the base, and equal chunks are not requested (fetcher_same.cc).
+#include "fetch/fetch_bases.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "fetch/fetcher_impl.h"
 #include "os/sys.h"
 #include "weft/model/base_pairs.h"
 #include "weft/store/walk.h"
@@ -27,9 +26,9 @@ std::string name_of(const VersionRow& row) {
 
 // Returns candidates for the base: live versions with local manifests. Earlier versions of the same model come first,
 // the nearest first, then later ones, then the parents.
-Result<std::vector<VersionId>> Fetcher::base_candidates(const VersionRow& row) {
+Result<std::vector<VersionId>> FetchBases::candidates_for(const VersionRow& row) const {
   std::vector<VersionId> out;
-  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const auto snapshot, parts_.store.snapshot());
   const auto add = [&](const Result<VersionRow>& other) {
     if (!other.ok() || other->removed || other->id == row.id || out.size() >= kCandidatesMax) return;
     const auto bare = snapshot->is_bare(other->id);
@@ -47,65 +46,68 @@ Result<std::vector<VersionId>> Fetcher::base_candidates(const VersionRow& row) {
 }
 
 // True if at least half of the bytes of the bases are local or in a transfer.
-bool Fetcher::has_most_of(const BasePairs& pairs) {
+bool FetchBases::has_most_of(const BasePairs& pairs) const {
   std::uint64_t all = 0;
   std::uint64_t local = 0;
   std::uint64_t absent = 0;
   for (const auto& [blob, pair] : pairs) all += pair.base.length;
-  Renewed renewed(store_);
+  Renewed renewed(parts_.store);
   for (const auto& [blob, pair] : pairs) {
     if (2 * local >= all || 2 * absent > all) break;
     const auto now = renewed.get();
     if (!now.ok()) return false;
-    bool is_here = (*now)->find_blob(pair.base).ok();
-    if (!is_here) {
-      const MutexLock lock(mutex_);
-      is_here = homes_.contains(pair.base);
-    }
+    const bool is_here = (*now)->find_blob(pair.base).ok() || parts_.is_coming(pair.base);
     (is_here ? local : absent) += pair.base.length;
   }
   return all > 0 && 2 * local >= all;
 }
 
-// Returns the bases of a version; null if no candidate is good enough. Transfers of one version share them if they
-// begin within kChoiceHolds.
-std::shared_ptr<VersionBases> Fetcher::bases_for(const Content& content) {
-  {
-    const MutexLock lock(mutex_);
-    if (!policy_.sparse) return nullptr;
-  }
-  const auto now = Clock::now();
-  if (chosen_.version == content.row.id && chosen_.until > now) return chosen_.bases;
-  const auto before = chosen_.version == content.row.id ? chosen_.bases : nullptr;
-  chosen_ = {content.row.id, {}, nullptr};
-  const auto candidates = base_candidates(content.row);
-  if (!candidates.ok()) return nullptr;
-  for (const VersionId candidate : *candidates) {
-    const auto other = this->content(candidate);
+void FetchBases::allow(bool allowed) {
+  const MutexLock lock(mutex_);
+  allowed_ = allowed;
+}
+
+bool FetchBases::are_allowed() const {
+  const MutexLock lock(mutex_);
+  return allowed_;
+}
+
+std::shared_ptr<VersionBases> FetchBases::best_of(std::span<const VersionId> candidates, const DecodedVersion& version,
+                                                  const std::shared_ptr<VersionBases>& before) const {
+  for (const VersionId candidate : candidates) {
+    const auto other = parts_.manifests.content(candidate);
     if (!other.ok()) continue;
-    auto pairs = pair_bases(content.manifest, (*other)->manifest);
+    auto pairs = pair_bases(version.manifest, (*other)->manifest);
     if (!has_most_of(pairs)) continue;
     const std::string base = name_of((*other)->row);
-    chosen_.bases = before && before->base() == base
-                        ? before
-                        : std::make_shared<VersionBases>(name_of(content.row), base, std::move(pairs));
-    break;
+    if (before && before->base() == base) return before;
+    return std::make_shared<VersionBases>(name_of(version.row), base, std::move(pairs));
   }
-  chosen_.until = Clock::now() + kChoiceHolds;
-  return chosen_.bases;
+  return nullptr;
 }
 
-// Marks the blobs to compare with a base. Call it before the transfer is shared.
-void Fetcher::expect_comparisons(Transfer& transfer) const {
-  for (std::size_t blob = 0; transfer.bases && blob < transfer.plan.blobs.size(); ++blob) {
-    const ContentId& id = transfer.plan.blobs[blob].id;
-    if (chunk_count(id.length) > 1 && transfer.bases->find(id)) transfer.expect_comparison(blob);
+std::shared_ptr<VersionBases> FetchBases::choose(const DecodedVersion& version) {
+  std::shared_ptr<VersionBases> before;
+  {
+    const MutexLock lock(mutex_);
+    if (!allowed_) return nullptr;
+    if (chosen_.version == version.row.id) {
+      if (chosen_.until > Clock::now()) return chosen_.bases;
+      before = chosen_.bases;
+    }
   }
+  Choice choice{version.row.id, {}, nullptr};
+  if (const auto candidates = candidates_for(version.row); candidates.ok()) {
+    choice.bases = best_of(*candidates, version, before);
+    choice.until = Clock::now() + kChoiceHolds;
+  }
+  const MutexLock lock(mutex_);
+  chosen_ = choice;
+  return choice.bases;
 }
 
-// Returns the places of the runs' bases. If a run has no base, or its base is not local, the place has no pack.
-std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>> pairs,
-                                        std::span<const ChunkRun> runs) {
+std::vector<RunBase> FetchBases::places_of(std::span<const std::optional<BasePair>> pairs,
+                                           std::span<const ChunkRun> runs) const {
   std::vector<RunBase> out(runs.size());
   std::vector<ChunkRun> wanted;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -114,20 +116,14 @@ std::vector<RunBase> Fetcher::places_of(std::span<const std::optional<BasePair>>
     wanted.push_back({pairs[i]->base, runs[i].first, runs[i].count});
   }
   if (wanted.empty()) return out;
-  auto places = here_if_any(*this, wanted);
+  auto places = here_if_any(parts_.local, wanted);
   for (std::size_t i = 0, next = 0; i < runs.size(); ++i)
     if (pairs[i]) out[i].place = std::move(places[next++]);
   return out;
 }
 
-// Adds the local bases of the runs to `aid`, locked until the read is over.
-void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid) {
-  if (!bases || std::ranges::none_of(sources_, [](const auto& one) { return one->source.unverified().codes(); }))
-    return;
-  {
-    const MutexLock lock(mutex_);
-    if (!policy_.sparse) return;
-  }
+void FetchBases::lend(const std::shared_ptr<VersionBases>& bases, std::span<const ChunkRun> runs, ReadAid& aid) {
+  if (!bases || !parts_.sources.codes() || !are_allowed()) return;
   std::vector<std::optional<BasePair>> pairs;
   for (const ChunkRun& run : runs) pairs.push_back(bases->find_to_code(run.id));
   if (std::ranges::none_of(pairs, [](const auto& pair) { return pair.has_value(); })) return;
@@ -141,31 +137,40 @@ void Fetcher::lend_bases(const std::shared_ptr<VersionBases>& bases, std::span<c
 
 // True if a chunk of a base matches its digest. The chunk is looked up, because `base.place` is that of a run's first
 // chunk.
-bool Fetcher::is_sound(const RunBase& base, std::uint64_t chunk) {
+bool FetchBases::is_sound(const RunBase& base, std::uint64_t chunk) const {
   const ChunkRun run{base.id, chunk, 1};
-  const auto digests = this->digests(base.id);
-  const auto places = here_if_any(*this, std::span(&run, 1));
+  const auto digests = parts_.local.digests(base.id);
+  const auto places = here_if_any(parts_.local, std::span(&run, 1));
   if (!digests.ok() || chunk >= digests->size() || !places.front().pack) return false;
   std::vector<std::byte> bytes(run.length());
   if (!read_exact(places.front().pack->fd(), places.front().offset, bytes, "a base").ok()) return false;
   return sha256(bytes) == (*digests)[chunk];
 }
 
-void Fetcher::note_damage(VersionBases& bases, const ContentId& base) {
-  if (bases.leave_out(base)) report_damage(base);
+void FetchBases::note_damage(VersionBases& bases, const ContentId& base) const {
+  if (!bases.leave_out(base)) return;
+  log_warning("stored bytes of the {} bytes with digest {} are damaged", base.length, to_hex(base.root));
+  if (parts_.damaged) parts_.damaged(base);
 }
 
-void Fetcher::report_damage(const ContentId& id) {
-  log_warning("stored bytes of the {} bytes with digest {} are damaged", id.length, to_hex(id.root));
-  if (options_.damaged) options_.damaged(id);
-}
-
-void Fetcher::note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) {
+void FetchBases::note_coded(const std::shared_ptr<VersionBases>& bases, const CodedCounts& counts) {
   if (!bases || (counts.asked == 0 && counts.failed == 0 && counts.same_bytes == 0)) return;
   bases->note(counts);
   const MutexLock lock(mutex_);
   coded_ += counts;
   last_coded_ = bases;
+}
+
+FetchBases::Counts FetchBases::counts() const {
+  Counts counts;
+  std::shared_ptr<VersionBases> last;
+  {
+    const MutexLock lock(mutex_);
+    counts.all = coded_;
+    last = last_coded_;
+  }
+  if (last) counts.last = CodedVersion{last->version(), last->base(), last->counts()};
+  return counts;
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "fetch/fetcher_swarm.h"
+#include "fetch/swarm_reads.h"
 
 #include <algorithm>
 #include <utility>
@@ -20,52 +20,52 @@ ChunkRun run_of(const OfferedUnit& unit, const RunChunk& chunk) {
 
 }  // namespace
 
-Fetcher::Swarm::Swarm(Fetcher& fetcher, VersionSwarms& swarms) : fetcher_(fetcher), swarms_(swarms) {
+SwarmReads::SwarmReads(const Parts& parts) : swarms_(parts.swarms), state_(parts.state), parts_(parts) {
   worker_.start([this] { return round(); });
   swarms_.on_change([this] { worker_.wake(); });
 }
 
-void Fetcher::Swarm::end() {
+void SwarmReads::end() {
   if (std::exchange(ended_, true)) return;
   swarms_.on_change({});
   worker_.end();
   std::vector<Digest> manifests;
   {
-    const MutexLock lock(fetcher_.mutex_);
-    manifests = fetcher_.swarm_.manifests();
+    const MutexLock lock(state_.mutex);
+    manifests = state_.swarm.manifests();
   }
   for (const Digest& manifest : manifests) swarms_.leave(manifest);
 }
 
-Result<Worker::Pause> Fetcher::Swarm::round() {
+Result<Worker::Pause> SwarmReads::round() {
   make_calls();
   take_offers();
   while (const auto shard = next_shard()) begin(*shard);
-  const MutexLock lock(fetcher_.mutex_);
-  for (const Digest& manifest : fetcher_.swarm_.silent()) {
+  const MutexLock lock(state_.mutex);
+  for (const Digest& manifest : state_.swarm.silent()) {
     log_debug(LogCategory::fetch, "the swarm of manifest {} is left: it gave nothing", to_hex(manifest));
     leave(manifest);
   }
   drop_past_shards();
-  return fetcher_.swarm_.is_in_use() ? Worker::Pause(kTick) : Worker::kUntilWoken;
+  return state_.swarm.is_in_use() ? Worker::Pause(kTick) : Worker::kUntilWoken;
 }
 
-void Fetcher::Swarm::make_calls() {
+void SwarmReads::make_calls() {
   std::vector<SwarmFetch::Call> calls;
   {
-    const MutexLock lock(fetcher_.mutex_);
-    calls = fetcher_.swarm_.take_calls();
+    const MutexLock lock(state_.mutex);
+    calls = state_.swarm.take_calls();
   }
   for (const SwarmFetch::Call& call : calls) {
     const Status made = make(call);
     if (made.ok()) continue;
     log_debug(LogCategory::fetch, "no swarm for manifest {}: {}", to_hex(call.manifest), made.error().message);
-    const MutexLock lock(fetcher_.mutex_);
+    const MutexLock lock(state_.mutex);
     leave(call.manifest);
   }
 }
 
-Status Fetcher::Swarm::make(const SwarmFetch::Call& call) {
+Status SwarmReads::make(const SwarmFetch::Call& call) {
   switch (call.kind) {
     case SwarmFetch::Call::Kind::want:
       return swarms_.want(call.manifest, call.runs);
@@ -82,24 +82,24 @@ Status Fetcher::Swarm::make(const SwarmFetch::Call& call) {
   return {};
 }
 
-void Fetcher::Swarm::take_offers() {
+void SwarmReads::take_offers() {
   while (auto unit = swarms_.take()) {
     {
-      const MutexLock lock(fetcher_.mutex_);
-      fetcher_.swarm_.offer(std::move(unit));
+      const MutexLock lock(state_.mutex);
+      state_.swarm.offer(std::move(unit));
     }
-    fetcher_.wake_.notify_one();
+    state_.work.notify_one();
   }
 }
 
 // Leaves the swarm of a version. Its missing units come by the ordinary way.
-void Fetcher::Swarm::leave(const Digest& manifest) {
+void SwarmReads::leave(const Digest& manifest) {
   std::erase_if(shards_, [&](const Shards& one) { return one.content->row.manifest == manifest; });
-  for (auto& [transfer, unit] : fetcher_.swarm_.leave(manifest)) fetcher_.ahead_.push_back({transfer, unit});
-  fetcher_.wake_.notify_one();
+  for (auto& [transfer, unit] : state_.swarm.leave(manifest)) state_.queue.add(transfer, unit, Traffic::ahead);
+  state_.work.notify_one();
 }
 
-void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, const ColdRange& what) {
+void SwarmReads::note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what) {
   const bool whole =
       what.all && what.range.offset == 0 && what.ahead >= content->manifest.files[what.file].size - what.range.length;
   const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kFileStart;
@@ -107,8 +107,8 @@ void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, co
   const bool at_start = what.range.offset + what.range.length <= kFileStart;
   const std::uint64_t bytes = at_start ? kAheadAtStart : content->manifest.files[what.file].size;
   const auto others = shards_of(content->manifest, what.file);
-  const MutexLock lock(fetcher_.mutex_);
-  if (fetcher_.swarm_.rests(content->row.manifest)) return;
+  const MutexLock lock(state_.mutex);
+  if (state_.swarm.rests(content->row.manifest)) return;
   auto at = std::ranges::find(shards_, content->row.id, [](const Shards& one) { return one.content->row.id; });
   if (at == shards_.end()) {
     if (shards_.size() == kVersionsMax) shards_.erase(shards_.begin());
@@ -119,9 +119,9 @@ void Fetcher::Swarm::note_read(const std::shared_ptr<const Content>& content, co
 }
 
 // Drops shards that are begun, and those of versions of which nobody wants a unit any more: their readers have gone.
-void Fetcher::Swarm::drop_past_shards() {
-  std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(fetcher_.mutex_) {
-    const bool has_joined = fetcher_.swarm_.has_joined(one.content->row.manifest);
+void SwarmReads::drop_past_shards() {
+  std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(state_.mutex) {
+    const bool has_joined = state_.swarm.has_joined(one.content->row.manifest);
     const bool had_joined = std::exchange(one.has_joined, one.has_joined || has_joined);
     return (!one.read && one.others.empty()) || (had_joined && !has_joined);
   });
@@ -129,14 +129,14 @@ void Fetcher::Swarm::drop_past_shards() {
 
 // Returns the next shard to begin. While its version has many unfinished transfers, or has not joined its swarm yet,
 // the shard waits.
-std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
-  const MutexLock lock(fetcher_.mutex_);
+std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
+  const MutexLock lock(state_.mutex);
   drop_past_shards();
-  if (fetcher_.ending_) return {};
+  if (state_.ending) return {};
   for (Shards& one : shards_) {
     const Digest& manifest = one.content->row.manifest;
     if (one.read && swarms_.has_partners(manifest)) return std::exchange(one.read, std::nullopt);
-    if (!fetcher_.swarm_.has_joined(manifest) || fetcher_.swarm_.transfers(manifest) >= kTransfersMax) continue;
+    if (!state_.swarm.has_joined(manifest) || state_.swarm.transfers(manifest) >= kTransfersMax) continue;
     if (one.others.empty()) continue;
     const std::uint32_t file = one.others.front();
     one.others.pop_front();
@@ -146,27 +146,20 @@ std::optional<Fetcher::Swarm::Shard> Fetcher::Swarm::next_shard() {
 }
 
 // True if so many bytes, and those that swarms are to bring, fit into the cache without an eviction.
-bool Fetcher::Swarm::has_room(std::uint64_t bytes) {
-  std::uint64_t cache_max = 0;
+bool SwarmReads::has_room(std::uint64_t bytes) {
   {
-    const MutexLock lock(fetcher_.mutex_);
-    cache_max = fetcher_.policy_.cache_max;
-    bytes += fetcher_.swarm_.units() * kDigestChunk;
+    const MutexLock lock(state_.mutex);
+    bytes += state_.swarm.units() * kDigestChunk;
   }
-  bytes += fetcher_.coming_bytes();
-  const auto use = fetcher_.cache_use();
-  return use.ok() && use->total() + bytes <= fetcher_.space_.bound(cache_max, use->total());
+  return parts_.room.has_room(bytes);
 }
 
-void Fetcher::Swarm::begin(const Shard& shard) {
+void SwarmReads::begin(const Shard& shard) {
   const auto& [content, number, bytes] = shard;
   const File& file = content->manifest.files[number];
   Status begun = Error{Errc::no_space, "the cache has no room for another shard"};
-  if (has_room(std::min(file.size, bytes))) {
-    const MutexLock planning(fetcher_.planning_);
-    begun = fetcher_.begin_transfer(*content, number);
-  }
-  const MutexLock lock(fetcher_.mutex_);
+  if (has_room(std::min(file.size, bytes))) begun = parts_.planner.begin(*content, number);
+  const MutexLock lock(state_.mutex);
   if (!begun.ok()) {
     log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
     std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.content; });
@@ -174,28 +167,27 @@ void Fetcher::Swarm::begin(const Shard& shard) {
   }
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
-    const auto home = fetcher_.homes_.find(extent.id);
-    if (home == fetcher_.homes_.end() || !fetcher_.swarm_.takes(*home->second.transfer)) continue;
-    const auto& transfer = home->second.transfer;
-    fetcher_.want_ahead(
-        transfer, units_in(transfer->plan, {home->second.offset, std::min(extent.id.length, bytes - extent.offset)}));
+    const TransferPlace* home = state_.table.find(extent.id);
+    if (home == nullptr || !state_.swarm.takes(*home->transfer)) continue;
+    const auto& transfer = home->transfer;
+    state_.queue.want_ahead(
+        transfer, units_in(transfer->plan, {home->offset, std::min(extent.id.length, bytes - extent.offset)}));
   }
 }
 
 // Returns the transfer and the unit of a chunk. No transfer: no reader wants the chunk, or it is local.
-std::pair<std::shared_ptr<Transfer>, std::size_t> Fetcher::Swarm::unit_of(const ChunkRun& chunk) {
-  const auto home = fetcher_.homes_.find(chunk.id);
-  if (home == fetcher_.homes_.end() || !home->second.transfer->may_swarm || chunk.offset() >= chunk.id.length)
-    return {};
-  const auto& transfer = home->second.transfer;
-  return {transfer, units_in(transfer->plan, {home->second.offset + chunk.offset(), 1}).first};
+std::pair<std::shared_ptr<Transfer>, std::size_t> SwarmReads::unit_of(const ChunkRun& chunk) {
+  const TransferPlace* home = state_.table.find(chunk.id);
+  if (home == nullptr || !home->transfer->may_swarm || chunk.offset() >= chunk.id.length) return {};
+  const auto& transfer = home->transfer;
+  return {transfer, units_in(transfer->plan, {home->offset + chunk.offset(), 1}).first};
 }
 
 // Begins the next missing units of an offered unit that are adjacent in one pack. `at`: the first chunk to look at.
-std::optional<Fetcher::Task> Fetcher::Swarm::next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks,
-                                                       std::size_t& at) {
-  Task task;
-  const MutexLock lock(fetcher_.mutex_);
+std::optional<FetchTask> SwarmReads::next_part(const OfferedUnit& unit, std::span<const RunChunk> chunks,
+                                               std::size_t& at) {
+  FetchTask task;
+  const MutexLock lock(state_.mutex);
   for (std::uint64_t bytes = 0; at < chunks.size() && bytes < kReadMax; ++at) {
     const auto [transfer, number] = unit_of(run_of(unit, chunks[at]));
     const bool lacks =
@@ -214,16 +206,16 @@ std::optional<Fetcher::Task> Fetcher::Swarm::next_part(const OfferedUnit& unit, 
 }
 
 // True unless a chunk of the unit is still missing in a transfer.
-bool Fetcher::Swarm::has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks) {
-  const MutexLock lock(fetcher_.mutex_);
-  return std::ranges::all_of(chunks, [&](const RunChunk& chunk) WEFT_REQUIRES(fetcher_.mutex_) {
+bool SwarmReads::has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks) {
+  const MutexLock lock(state_.mutex);
+  return std::ranges::all_of(chunks, [&](const RunChunk& chunk) WEFT_REQUIRES(state_.mutex) {
     const auto [transfer, number] = unit_of(run_of(unit, chunk));
     return !transfer || transfer->state(number) == UnitState::here;
   });
 }
 
 // The swarm hears of the unit before the sources do: a unit that came by another way says nothing about its sender.
-void Fetcher::Swarm::read(std::shared_ptr<OfferedUnit> unit) {
+void SwarmReads::read(std::shared_ptr<OfferedUnit> unit) {
   const auto chunks = chunks_of(unit->runs());
   const Digest manifest = unit->manifest();
   std::vector<ChunkRun> came;
@@ -238,16 +230,16 @@ void Fetcher::Swarm::read(std::shared_ptr<OfferedUnit> unit) {
   if (status.ok() && has_all(*unit, chunks)) unit->arrived();
   unit.reset();
   {
-    const MutexLock lock(fetcher_.mutex_);
-    fetcher_.swarm_.ended(manifest, !came.empty());
+    const MutexLock lock(state_.mutex);
+    state_.swarm.ended(manifest, !came.empty());
     if (!status.ok() && status.error().code == Errc::no_space) leave(manifest);
   }
   if (came.empty()) return;
-  for (const auto& source : fetcher_.sources_) source->source.unverified().arrived(manifest, came);
+  parts_.sources.arrived(manifest, came);
 }
 
-Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
-  const auto begun = Clock::now();
+Status SwarmReads::read_part(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit) {
+  const auto begun = Transfer::Clock::now();
   const auto digests = move(task, unit);
   if (!digests.ok()) {
     log_debug(LogCategory::fetch, "transfer {}: no bytes at {} from a swarm: {}", task.transfer->log_id,
@@ -255,45 +247,31 @@ Status Fetcher::Swarm::read_part(Task& task, const std::shared_ptr<OfferedUnit>&
     put_back(task);
     return digests.error();
   }
-  fetcher_.ended(task, digests, begun);
-  fetcher_.arrived_.notify_all();
+  parts_.outcomes.set(task, digests, begun);
   return {};
 }
 
-Result<std::vector<Digest>> Fetcher::Swarm::move(Task& task, const std::shared_ptr<OfferedUnit>& unit) {
-  WEFT_CHECK(fetcher_.make_room(task));
-  const bool by_name = unit->by_name();
-  const auto reads = [by_name](const auto& one) {
-    const BlobSource& source = one->source.unverified();
-    return by_name ? source.reads_named() : source.reads_offers();
-  };
-  const auto source = std::ranges::find_if(fetcher_.sources_, reads);
-  if (source == fetcher_.sources_.end()) return Error{Errc::unsupported, "no source reads offered units"};
-  ReadAid aid{Traffic::ahead,
-              [this, unit] {
-                const MutexLock lock(fetcher_.mutex_);
-                return !fetcher_.ending_ && unit->is_wanted();
-              },
-              [this] { fetcher_.wake_reader(); }};
-  aid.subject = task.transfer->subject;
-  if (!by_name) aid.offered = unit;
-  const auto begun = Clock::now();
-  fetcher_.begin_read(**source);
-  auto got =
-      (*source)->source.read(task.transfer->manifest, task.runs(), Clock::now() + fetcher_.options_.patience, aid);
-  fetcher_.end_read(**source, got.ok() ? got->bytes.size : 0, Clock::now() - begun);
+Result<std::vector<Digest>> SwarmReads::move(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit) {
+  WEFT_CHECK(parts_.room.make_room(*task.transfer->pack, task.range().length));
+  const auto runs = task.runs();
+  FetchSources::Request request{task.transfer->manifest, runs, {}};
+  request.aid.traffic = Traffic::ahead;
+  request.aid.is_wanted = [this, unit] { return !state_.is_ending() && unit->is_wanted(); };
+  request.aid.came = [this] { state_.wake_worker(); };
+  request.aid.subject = task.transfer->subject;
+  auto got = parts_.sources.read_offered(request, unit);
   if (!got.ok()) return std::move(got).error();
-  WEFT_CHECK(fetcher_.keep_or_pass(task, {}, got->bytes.bytes()));
-  fetcher_.count(**source, got->bytes.size, nullptr);
-  return std::move(got->digests);
+  WEFT_CHECK(parts_.outcomes.keep_or_pass(task, {}, got->read.bytes.bytes()));
+  parts_.sources.taken(*got);
+  return std::move(got->read.digests);
 }
 
 // The swarm lacks the unit again. If it was left meanwhile, the units come by the ordinary way.
-void Fetcher::Swarm::put_back(const Task& task) {
-  const MutexLock lock(fetcher_.mutex_);
+void SwarmReads::put_back(const FetchTask& task) {
+  const MutexLock lock(state_.mutex);
   for (std::size_t unit = task.unit; unit < task.end; ++unit)
-    if (!fetcher_.swarm_.put_back(task.transfer, unit)) fetcher_.ahead_.push_back({task.transfer, unit});
-  fetcher_.wake_.notify_one();
+    if (!state_.swarm.put_back(task.transfer, unit)) state_.queue.add(task.transfer, unit, Traffic::ahead);
+  state_.work.notify_one();
 }
 
 }  // namespace weft

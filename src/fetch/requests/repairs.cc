@@ -1,10 +1,10 @@
-#include "fetch/repairs.h"
+#include "fetch/requests/repairs.h"
 
 #include <algorithm>
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "fetch/refetch.h"
+#include "fetch/requests/refetch.h"
 
 namespace weft {
 namespace {

@@ -1,18 +1,18 @@
-// Manifests of bare versions, which are known by name alone. Each manifest is fetched once for all callers. A failed
-// resolution is not repeated at once, because a walk over many bare versions would wait for each of them, each time.
+#include "fetch/manifest_fetch.h"
+
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "fetch/fetcher_impl.h"
 #include "weft/store/snapshot.h"
 
 namespace weft {
 namespace {
 
-constexpr auto kPauseMin = std::chrono::milliseconds(10);  // before a missing manifest is requested again
-constexpr auto kPauseMax = std::chrono::milliseconds(640);
+constexpr auto kAgainMin = std::chrono::milliseconds(10);  // before a missing manifest is requested again
+constexpr auto kAgainMax = std::chrono::milliseconds(640);
 constexpr std::size_t kFailuresMax = 4096;  // failed resolutions to remember
 
 // Returns the record of a bare version; nothing if its manifest is local.
@@ -24,9 +24,16 @@ Result<std::optional<VersionRow>> bare_version(Store& store, VersionId version) 
   return std::optional(std::move(row));
 }
 
+std::size_t memory_bytes(const Manifest& manifest) {
+  std::size_t bytes = sizeof manifest;
+  for (const File& file : manifest.files)
+    bytes += sizeof file + file.extents.size() * sizeof(Extent) + file.tensors.size() * (sizeof(Tensor) + 64);
+  return bytes;
+}
+
 }  // namespace
 
-Status Fetcher::resolve(VersionId version) {
+Status ManifestFetch::resolve(VersionId version) {
   if (auto failure = failed_before(version)) return std::move(*failure);
   std::promise<Status> mine;
   std::shared_future<Status> others;
@@ -41,7 +48,7 @@ Status Fetcher::resolve(VersionId version) {
   if (others.valid()) return others.get();
   const auto begun = Clock::now();
   auto bare = bare_version(store_, version);
-  Status resolved = !bare.ok() ? Status(bare.error()) : *bare ? fetch_manifest(**bare) : Status();
+  Status resolved = !bare.ok() ? Status(bare.error()) : *bare ? fetch(**bare) : Status();
   if (bare.ok() && !resolved.ok()) remember(version, (*bare)->publisher, resolved.error(), Clock::now() - begun);
   mine.set_value(resolved);
   const MutexLock lock(mutex_);
@@ -50,40 +57,41 @@ Status Fetcher::resolve(VersionId version) {
 }
 
 // Returns the error of a recent resolution, if its publisher has neither joined nor left the cluster since.
-std::optional<Error> Fetcher::failed_before(VersionId version) {
-  std::optional<FailedResolution> failed;
+std::optional<Error> ManifestFetch::failed_before(VersionId version) {
+  std::optional<Failure> failed;
   {
     const MutexLock lock(mutex_);
-    if (const auto at = failed_resolutions_.find(version); at != failed_resolutions_.end()) failed = at->second;
+    if (const auto at = failures_.find(version); at != failures_.end()) failed = at->second;
   }
   if (!failed) return {};
   const auto bare = bare_version(store_, version);
   const bool holds = Clock::now() < failed->until && bare.ok() && *bare;
-  if (holds && is_there(failed->publisher) == failed->was_there) return std::move(failed->error);
+  if (holds && options_.has_member(failed->publisher) == failed->was_there) return std::move(failed->error);
   const MutexLock lock(mutex_);
-  failed_resolutions_.erase(version);
+  failures_.erase(version);
   return {};
 }
 
 // Records a failed resolution, for as long as it took if that is longer than `refused`. So a caller that repeats it
 // spends at most half of its time waiting.
-void Fetcher::remember(VersionId version, const std::string& publisher, const Error& error, Clock::duration took) {
-  const bool there = is_there(publisher);
+void ManifestFetch::remember(VersionId version, const std::string& publisher, const Error& error,
+                             Clock::duration took) {
+  const bool there = options_.has_member(publisher);
   const auto now = Clock::now();
   const MutexLock lock(mutex_);
-  std::erase_if(failed_resolutions_, [now](const auto& one) { return one.second.until <= now; });
-  if (failed_resolutions_.size() >= kFailuresMax) failed_resolutions_.clear();
-  failed_resolutions_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
+  std::erase_if(failures_, [now](const auto& one) { return one.second.until <= now; });
+  if (failures_.size() >= kFailuresMax) failures_.clear();
+  failures_[version] = {error, publisher, there, now + std::max<Clock::duration>(options_.refused, took)};
 }
 
 // Fetches a manifest. Nodes hear of a version before its publisher has given the manifest to the sources. An early
 // request waits for that, but not if the publisher is away.
-Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
+Result<std::vector<std::byte>> ManifestFetch::await(const VersionRow& row) {
   const auto until = Clock::now() + options_.patience;
-  for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
-    const bool there = is_there(row.publisher);
+  for (auto pause = kAgainMin;; pause = std::min(2 * pause, kAgainMax)) {
+    const bool there = options_.has_member(row.publisher);
     const bool last = Clock::now() + pause >= until;
-    auto bytes = ask_for_manifest(row, there && !last);
+    auto bytes = sources_.manifest(row, there && !last);
     if (!bytes.ok() && was_silent(bytes.error()))
       return Error{bytes.error().code, fmt::format("its manifest is not on this node: {}", bytes.error().message)};
     if (bytes.ok() || bytes.error().code != Errc::not_found) return bytes;
@@ -96,20 +104,49 @@ Result<std::vector<std::byte>> Fetcher::await_manifest(const VersionRow& row) {
                    fmt::format("its manifest is not on this node, and no node has it yet: {}", bytes.error().message)};
     UniqueLock lock(mutex_);
     if (ending_) return bytes;
-    arrived_.wait_for(lock, pause);
+    ends_.wait_for(lock, pause);
   }
 }
 
-Status Fetcher::fetch_manifest(const VersionRow& row) {
-  for (const auto& source : sources_) source->source.unverified().expect(row, {});
-  WEFT_TRY(auto bytes, await_manifest(row));
+Status ManifestFetch::fetch(const VersionRow& row) {
+  sources_.expect(row, {});
+  WEFT_TRY(auto bytes, await(row));
   const Adoption adoption{row.model_name, row.number, std::move(bytes)};
   WEFT_CHECK(cache_.adopt(std::span(&adoption, 1)));
   log_debug(LogCategory::fetch, "manifest of {}@{}: {} bytes fetched", row.model_name, row.number,
             adoption.manifest.size());
   const MutexLock lock(mutex_);
-  ++manifests_;
+  ++fetched_;
   return {};
+}
+
+Result<std::shared_ptr<const DecodedVersion>> ManifestFetch::content(VersionId version) {
+  if (auto known = contents_.find(version)) return known;
+  auto made = std::make_shared<DecodedVersion>();
+  WEFT_CHECK(resolve(version));
+  {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    WEFT_TRY(made->row, snapshot->version(version));
+  }
+  WEFT_TRY(const auto bytes, store_.open_manifest(made->row.manifest));
+  WEFT_TRY(made->manifest, decode_manifest(bytes->bytes()));
+  made->groups = group_files(made->manifest);
+  for (const File& file : made->manifest.files) made->bytes += file.size;
+  contents_.put(version, made, memory_bytes(made->manifest));
+  return std::shared_ptr<const DecodedVersion>(std::move(made));
+}
+
+void ManifestFetch::end() {
+  {
+    const MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  ends_.notify_all();
+}
+
+std::uint64_t ManifestFetch::fetched() const {
+  const MutexLock lock(mutex_);
+  return fetched_;
 }
 
 }  // namespace weft

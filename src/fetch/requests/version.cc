@@ -1,4 +1,4 @@
-#include "fetch/version.h"
+#include "fetch/requests/version.h"
 
 #include <algorithm>
 #include <set>

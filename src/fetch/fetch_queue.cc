@@ -1,0 +1,252 @@
+#include "fetch/fetch_queue.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kLookedMax = 64;              // queued units to examine
+constexpr std::uint64_t kTaskBytesMax = 4U << 20U;  // a good size for one request
+constexpr std::size_t kTaskUnitsMax = 80;
+// The least number of tasks for the queued units: some are verified and written while others arrive.
+constexpr std::size_t kPartsMin = 4;
+constexpr std::uint64_t kOwnBytesMax = 64U << 10U;  // the largest unit that its reader moves itself
+constexpr std::size_t kOwnUnitsMax = 1;             // the longest queue for that
+
+// Moves the entries for which `goes` is true to the end of another queue, in their order.
+template <class Entries, class Goes>
+void move_entries(Entries& from, Entries& to, const Goes& goes) {
+  const auto moved = std::stable_partition(from.begin(), from.end(), std::not_fn(goes));
+  std::move(moved, from.end(), std::back_inserter(to));
+  from.erase(moved, from.end());
+}
+
+// Returns the first unit of a task with this unit. In a group, the queued units before it in its batch come along, so
+// that a reader that goes backwards needs no more requests.
+std::size_t begin_of(const Transfer& transfer, std::size_t unit) {
+  if (transfer.file || transfer.is_alone(unit)) return unit;
+  const std::size_t first = batch_of(transfer.plan, unit).first;
+  while (unit > first && transfer.state(unit - 1) == UnitState::queued && !transfer.is_alone(unit - 1)) --unit;
+  return unit;
+}
+
+}  // namespace
+
+Range FetchTask::range() const {
+  const auto& units = transfer->plan.units;
+  const std::uint64_t begin = units[unit].offset;
+  return {begin, units[end - 1].offset + units[end - 1].length - begin};
+}
+
+std::vector<ChunkRun> FetchTask::runs() const {
+  std::vector<ChunkRun> out;
+  for (std::size_t i = unit; i < end; ++i) out.push_back(transfer->plan.units[i].run);
+  return out;
+}
+
+// A request for bytes that no known source has, or whose sources are silent, can last as long as a silence
+// (weft/deadline.h). The other workers take what can come.
+FetchQueue::FetchQueue(SwarmFetch& swarm, const FetchSources& sources, unsigned workers)
+    : swarm_(swarm), sources_(sources), absent_max_(std::max(1U, workers / 2)) {}
+
+void FetchQueue::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
+  const UnitState state = transfer->state(unit);
+  if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
+  const bool at_start = transfer->plan.units[unit].offset < kFileStart;
+  if (state == UnitState::idle && at_start && swarm_.takes(*transfer)) return swarm_.add(transfer, unit);
+  want_now(transfer, unit);
+}
+
+void FetchQueue::want_now(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
+  transfer->queue(unit);
+  wanted_.push_back({transfer, unit});
+}
+
+void FetchQueue::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
+  const bool swarms = swarm_.takes(*transfer);
+  for (std::size_t unit = units.first; unit < units.second; ++unit) {
+    const UnitState state = transfer->state(unit);
+    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running ||
+        state == UnitState::in_swarm)
+      continue;
+    if (swarms) {
+      swarm_.add(transfer, unit);
+      continue;
+    }
+    transfer->queue(unit);
+    ahead_of(*transfer, unit).push_back({transfer, unit});
+  }
+}
+
+void FetchQueue::want_batch(const std::shared_ptr<Transfer>& transfer, Units units) {
+  for (std::size_t unit = units.first; unit < units.second; ++unit) {
+    if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
+    transfer->queue(unit);
+    ahead_of(*transfer, unit).push_back({transfer, unit});
+  }
+}
+
+void FetchQueue::add(const std::shared_ptr<Transfer>& transfer, std::size_t unit, Traffic traffic) {
+  (traffic == Traffic::ahead ? ahead_of(*transfer, unit) : wanted_).push_back({transfer, unit});
+}
+
+// Returns the readiness of the source that would be asked first. A unit that equals its base needs no source, and is
+// always ready.
+Readiness FetchQueue::readiness_of(const Transfer& transfer, std::size_t unit) const {
+  if (transfer.is_same(unit)) return Readiness::ready;
+  if (transfer.asked_from() > Transfer::Clock::now()) return Readiness::busy;
+  return sources_.readiness(transfer.manifest, transfer.plan.units[unit].run);
+}
+
+// Returns the readiness of a unit that no reader waits for. The first unit of a transfer comes alone, so that its
+// reader waits for no other bytes, unless its sources have fallen silent. The first unit of a blob with a base comes
+// alone too.
+Readiness FetchQueue::readiness_ahead(const Entry& entry) const {
+  const auto first = entry.transfer->begins();
+  const bool first_comes = first && readiness_of(*entry.transfer, *first) != Readiness::lacking;
+  if (first_comes || entry.transfer->awaits_comparison(entry.unit)) return Readiness::busy;
+  return readiness_of(*entry.transfer, entry.unit);
+}
+
+std::optional<FetchTask> FetchQueue::take() {
+  auto task = take_wanted();
+  if (auto unit = task ? nullptr : swarm_.take_offer()) task.emplace().offered = std::move(unit);
+  if (!task && same_running_ == 0) task = take_same();
+  if (!task) task = take_ahead();
+  if (!task) task = take_same();
+  return task;
+}
+
+// It takes longer to wake another thread than to move a small unit.
+std::optional<FetchTask> FetchQueue::take_own(
+    const std::function<bool(const Transfer& transfer, std::size_t unit)>& is_own) {
+  if (wanted_.empty() || wanted_.size() > kOwnUnitsMax) return {};
+  const Entry& last = wanted_.back();
+  const std::size_t at = wanted_.size() - 1;
+  if (!is_own(*last.transfer, last.unit) || last.transfer->plan.units[last.unit].length > kOwnBytesMax) return {};
+  if (dropped(wanted_, at) || readiness_of(*last.transfer, last.unit) != Readiness::ready) return {};
+  return take(wanted_, at, Readiness::ready);
+}
+
+// Takes the first wanted unit that has a free source, or has no source and needs an error.
+std::optional<FetchTask> FetchQueue::take_wanted() {
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
+    if (dropped(wanted_, at)) continue;
+    const Readiness readiness = readiness_of(*wanted_[at].transfer, wanted_[at].unit);
+    if (readiness == Readiness::ready) return take(wanted_, at, readiness);
+    if (readiness == Readiness::lacking && absent_running_ < absent_max_) return take(wanted_, at, readiness);
+    ++at;
+  }
+  return {};
+}
+
+// Takes the first unit of a background fetch that a source can give now. If the sources of the first units are busy,
+// looks at some later ones, chosen at random. Units without a source come last.
+std::optional<FetchTask> FetchQueue::take_ahead() {
+  std::optional<std::size_t> absent;
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
+    if (dropped(ahead_, at)) continue;
+    const Readiness readiness = readiness_ahead(ahead_[at]);
+    if (readiness == Readiness::ready) return take(ahead_, at, readiness);
+    if (readiness == Readiness::lacking && !absent) absent = at;
+    ++at;
+  }
+  for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
+    const std::size_t any = random_() % ahead_.size();
+    const bool is_queued = ahead_[any].transfer->state(ahead_[any].unit) == UnitState::queued;
+    if (is_queued && readiness_ahead(ahead_[any]) == Readiness::ready) return take(ahead_, any, Readiness::ready);
+  }
+  if (!absent || absent_running_ >= absent_max_) return {};
+  return take(ahead_, *absent, Readiness::lacking);
+}
+
+std::optional<FetchTask> FetchQueue::take_same() {
+  while (!same_.empty())
+    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
+  return {};
+}
+
+// Drops an entry whose unit was queued twice and is being fetched or has arrived. False if the unit is still
+// queued.
+bool FetchQueue::dropped(Entries& entries, std::size_t at) {
+  if (entries[at].transfer->state(entries[at].unit) == UnitState::queued) return false;
+  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at));
+  return true;
+}
+
+void FetchQueue::drop_past() {
+  const auto past = [](const Entry& one) { return one.transfer->state(one.unit) != UnitState::queued; };
+  std::erase_if(wanted_, past);
+  std::erase_if(ahead_, past);
+  std::erase_if(same_, past);
+  swarm_.drop_past();
+}
+
+FetchTask FetchQueue::take(Entries& entries, std::size_t at, Readiness readiness) {
+  FetchTask task{entries[at].transfer, entries[at].unit};
+  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at));
+  Transfer& transfer = *task.transfer;
+  const std::size_t wanted = task.unit;
+  task.unit = task.end = begin_of(transfer, wanted);
+  while (goes_on(task, readiness)) transfer.begin(task.end++);
+  task.traffic = &entries == &wanted_ ? Traffic::foreground : Traffic::ahead;
+  task.absent = readiness == Readiness::lacking;
+  if (task.absent) ++absent_running_;
+  task.same = transfer.is_same(task.unit);
+  if (task.same) ++same_running_;
+  if (task.end <= wanted) entries.push_front({task.transfer, wanted});  // the source is not ready for all earlier units
+  return task;
+}
+
+// True if the next unit can join this task: it is queued and adjacent, and the task stays small enough. A task has one
+// chunk until the first unit of the transfer has arrived, so that its reader waits for no other bytes.
+bool FetchQueue::goes_on(const FetchTask& task, Readiness readiness) const {
+  const Transfer& transfer = *task.transfer;
+  const auto& units = transfer.plan.units;
+  if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
+  if (task.end == task.unit) return true;
+  if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
+  if (transfer.is_same(task.end) != transfer.is_same(task.unit) || transfer.is_uncompared(task.end)) return false;
+  const FetchUnit& next = units[task.end];
+  const Range range = task.range();
+  const bool little = transfer.arrived() == Transfer::Clock::time_point{};
+  const std::uint64_t share = size() / kPartsMin * kDigestChunk;
+  const std::uint64_t bytes_max = little ? kDigestChunk : std::clamp(share, kDigestChunk, kTaskBytesMax);
+  return next.offset == range.offset + range.length && range.length + next.length <= bytes_max &&
+         task.end - task.unit < kTaskUnitsMax && readiness_of(*task.transfer, task.end) == readiness;
+}
+
+void FetchQueue::ended(const FetchTask& task) {
+  if (task.absent) --absent_running_;
+  if (task.same) --same_running_;
+}
+
+void FetchQueue::found_same(const std::shared_ptr<Transfer>& transfer) {
+  move_entries(ahead_, same_,
+               [&](const Entry& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
+}
+
+void FetchQueue::leave_same(const FetchTask& task) {
+  Transfer& transfer = *task.transfer;
+  const auto is_of_task = [&](std::size_t unit) {
+    const std::size_t blob = transfer.plan.units[unit].blob;
+    return blob >= transfer.plan.units[task.unit].blob && blob <= transfer.plan.units[task.end - 1].blob;
+  };
+  const auto goes = [&](const Entry& one) { return one.transfer == task.transfer && is_of_task(one.unit); };
+  for (const Entry& one : same_)
+    if (goes(one)) transfer.set_same(one.unit, false);
+  move_entries(same_, ahead_, goes);
+}
+
+bool FetchQueue::has(const Transfer& transfer) const {
+  const auto of_it = [&](const Entry& one) { return one.transfer.get() == &transfer; };
+  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) ||
+         std::ranges::any_of(same_, of_it) || swarm_.has(transfer);
+}
+
+}  // namespace weft

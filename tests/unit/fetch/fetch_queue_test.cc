@@ -1,0 +1,123 @@
+#include "fetch/fetch_queue.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "away.h"
+#include "made_transfer.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A source that is as ready as a test sets it.
+class SetSource final : public TwinsReads {
+ public:
+  using TwinsReads::TwinsReads;
+  std::string_view name() const override { return "set"; }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    return twin_->read(manifest, runs, deadline, aid);
+  }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { return ready; }
+  std::atomic<Readiness> ready = Readiness::ready;
+};
+
+struct Queued {
+  BlobStore store;
+  std::shared_ptr<SetSource> source = std::make_shared<SetSource>(std::make_shared<TwinSource>());
+  FetchSources sources{{source}, 1s};
+  SwarmFetch swarm{1s, 4, [] {}};
+  FetchQueue queue{swarm, sources, 4};
+  std::shared_ptr<Transfer> transfer = made_transfer(store, {8 * kDigestChunk});
+
+  // Lets the units of a task arrive.
+  void arrive(const FetchTask& task) {
+    for (std::size_t unit = task.unit; unit < task.end; ++unit) task.transfer->arrive(unit, {});
+    queue.ended(task);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a unit that a reader waits for goes before units ahead of readers, and each is taken once") {
+  Queued one;
+  one.queue.want_ahead(one.transfer, {0, 3});
+  one.queue.want(one.transfer, 2);
+  auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 2);
+  CHECK(task->end == 3);
+  CHECK(task->traffic == Traffic::foreground);
+  CHECK(!one.queue.take());  // the first unit of a transfer comes alone
+  one.arrive(*task);
+  std::size_t taken = 0;
+  while ((task = one.queue.take())) {
+    CHECK(task->traffic == Traffic::ahead);
+    CHECK(task->unit == taken);
+    taken = task->end;
+    one.arrive(*task);
+  }
+  CHECK(taken == 2);
+  one.queue.drop_past();
+  CHECK(one.queue.is_idle());
+  CHECK(!one.queue.has(*one.transfer));
+}
+
+TEST_CASE("units whose source is busy stay queued, and units without a source keep half of the workers") {
+  Queued one;
+  for (std::size_t unit = 0; unit < 8; ++unit) one.queue.want(one.transfer, unit);
+  one.source->ready = Readiness::busy;
+  CHECK(!one.queue.take());
+  one.source->ready = Readiness::lacking;
+  const auto first = one.queue.take();
+  REQUIRE(first);
+  CHECK(first->absent);
+  CHECK(one.queue.take());
+  CHECK(!one.queue.take());
+  one.queue.ended(*first);
+  CHECK(one.queue.take());
+}
+
+TEST_CASE("a reader takes its own unit if that one is small and waits alone") {
+  Queued one;
+  const auto small = made_transfer(one.store, {100, 2 * kDigestChunk});
+  const auto own = [](const Transfer&, std::size_t) { return true; };
+  one.queue.want(small, 1);
+  CHECK(!one.queue.take_own(own));  // a large unit
+  const auto large = one.queue.take();
+  REQUIRE(large);
+  one.queue.want(small, 0);
+  CHECK(!one.queue.take_own([](const Transfer&, std::size_t) { return false; }));
+  const auto task = one.queue.take_own(own);
+  REQUIRE(task);
+  CHECK(task->unit == 0);
+  CHECK(small->state(0) == UnitState::running);
+  CHECK(!one.queue.take_own(own));
+}
+
+TEST_CASE("units that equal the base are copied by one worker while others fetch, and fetched if the base is left") {
+  Queued one;
+  one.source->ready = Readiness::busy;
+  one.queue.want_ahead(one.transfer, {0, 8});
+  for (std::size_t unit = 2; unit < 8; ++unit) one.transfer->set_same(unit, true);
+  one.queue.found_same(one.transfer);
+  const auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->same);
+  CHECK(task->unit == 2);
+  for (std::size_t unit = task->unit; unit < task->end; ++unit) {
+    one.transfer->set_same(unit, false);
+    one.transfer->put_back(unit);
+    one.queue.add(one.transfer, unit, task->traffic);
+  }
+  one.queue.ended(*task);
+  one.queue.leave_same(*task);
+  for (std::size_t unit = 0; unit < 8; ++unit) CHECK(!one.transfer->is_same(unit));
+  CHECK(!one.queue.take());
+  CHECK(one.queue.units() == 8);
+}
+
+}  // namespace weft::testing
