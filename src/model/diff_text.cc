@@ -73,7 +73,7 @@ std::string norms_text(const ChangeNorms& norms) {
   return out;
 }
 
-std::string tensor_line(const DiffSides& sides, const TensorChange& one, std::size_t width) {
+std::string change_line(const DiffSides& sides, const TensorChange& one, std::size_t width) {
   const Of which = shown(sides, one);
   std::string type = type_and_shape(which.tensor);
   if (one.change == Change::changed)
@@ -125,7 +125,7 @@ std::string render_diff(const DiffSides& sides, const ManifestDiff& diff, const 
   for (Change change : kOrder)
     for (std::size_t i = 0; i < diff.tensors.size(); ++i) {
       if (diff.tensors[i].change != change) continue;
-      out += tensor_line(sides, diff.tensors[i], width);
+      out += change_line(sides, diff.tensors[i], width);
       if (const auto* measured = norms_of(norms, i)) out += "  " + norms_text(**measured);
       out += '\n';
     }

@@ -18,7 +18,7 @@ constexpr int kAttempts = 16;
 
 std::atomic<bool> trusts_all{false};
 
-Status check(int result, std::string_view what, const std::string& where) {
+Status check_beneath(int result, std::string_view what, const std::string& where) {
   if (result < 0) return sys_error(errno, fmt::format("{}: {}", where, what));
   return {};
 }
@@ -52,7 +52,7 @@ Result<Beneath> Beneath::open_owned(const std::string& path) {
 Status Beneath::give(int fd, const std::string& path) const {
   if (!owner_ || *owner_ == 0 || ::geteuid() != 0) return {};
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
-  return check(::fchown(fd, *owner_, st.st_gid), "chown", where(path));
+  return check_beneath(::fchown(fd, *owner_, st.st_gid), "chown", where(path));
 }
 
 // With an owner rule the error is damage, as readers of a store see it; without one it is only a wrong argument.
@@ -98,7 +98,7 @@ Result<OpenedFile> Beneath::open_there(const std::string& path, int flags) const
   if (!S_ISREG(opened.st.st_mode)) return refused(path, "expected a regular file");
   WEFT_CHECK(check_owner(opened.st, path));
   if ((flags & O_TRUNC) == 0) return opened;
-  WEFT_CHECK(check(::ftruncate(opened.fd.get(), 0), "truncate", where(path)));
+  WEFT_CHECK(check_beneath(::ftruncate(opened.fd.get(), 0), "truncate", where(path)));
   opened.st.st_size = 0;
   return opened;
 }
@@ -157,7 +157,7 @@ Result<Fd> Beneath::open_made_socket(const std::string& path) const {
   if (found.st.st_uid != ::geteuid() || found.st.st_nlink != 1) return refused(path, "expected a socket just made");
   if (!owner_ || *owner_ == 0 || ::geteuid() != 0) return std::move(found.fd);
   WEFT_TRY(const struct stat st, stat_fd(fd_.get(), path_));
-  WEFT_CHECK(check(::fchownat(found.fd.get(), "", *owner_, st.st_gid, AT_EMPTY_PATH), "chown", where(path)));
+  WEFT_CHECK(check_beneath(::fchownat(found.fd.get(), "", *owner_, st.st_gid, AT_EMPTY_PATH), "chown", where(path)));
   return std::move(found.fd);
 }
 
@@ -236,8 +236,8 @@ Status Beneath::remove(const std::string& path, Inode inode) const {
   if (::fstatat(at.directory, at.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT ? Status{} : Status{sys_error(errno, where(path))};
   if (inode_of(st) != inode) return {};
-  return check(::unlinkat(at.directory, at.name.c_str(), S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0), "unlink",
-               where(path));
+  return check_beneath(::unlinkat(at.directory, at.name.c_str(), S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0), "unlink",
+                       where(path));
 }
 
 Status Beneath::sync(const std::string& path) const {
@@ -247,7 +247,7 @@ Status Beneath::sync(const std::string& path) const {
 }
 
 Status Beneath::sync_file_system() const {
-  return check(::syncfs(fd_.get()), "syncfs", path_);
+  return check_beneath(::syncfs(fd_.get()), "syncfs", path_);
 }
 
 }  // namespace weft

@@ -21,18 +21,18 @@ std::string by_descriptor(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
 
-Status check(long result, std::string_view where, std::string_view name) {
+Status check_entry(long result, std::string_view where, std::string_view name) {
   if (result < 0) return sys_error(errno, where.empty() ? name : where);
   return {};
 }
 
-Status check(long result, std::string_view what) {
-  return check(result, what, what);
+Status check_entry(long result, std::string_view what) {
+  return check_entry(result, what, what);
 }
 
 Result<struct stat> stat_entry(int directory, const std::string& name, std::string_view where, int flags) {
   struct stat st {};
-  WEFT_CHECK(check(::fstatat(directory, name.c_str(), &st, flags), where, name));
+  WEFT_CHECK(check_entry(::fstatat(directory, name.c_str(), &st, flags), where, name));
   return st;
 }
 
@@ -80,7 +80,7 @@ Result<std::string> read_text_at(int directory, const std::string& name, std::ui
 }
 
 Status make_directory_at(int directory, const std::string& name, mode_t mode, std::string_view where) {
-  return check(::mkdirat(directory, name.c_str(), mode), where, name);
+  return check_entry(::mkdirat(directory, name.c_str(), mode), where, name);
 }
 
 Status ensure_directory_at(int directory, const std::string& name, mode_t mode, std::string_view where) {
@@ -89,24 +89,25 @@ Status ensure_directory_at(int directory, const std::string& name, mode_t mode, 
 }
 
 Status make_link_at(int directory, const std::string& name, const std::string& target) {
-  return check(::symlinkat(target.c_str(), directory, name.c_str()), name);
+  return check_entry(::symlinkat(target.c_str(), directory, name.c_str()), name);
 }
 
 Status rename_at(int from, const std::string& name, int to, const std::string& new_name, unsigned flags,
                  std::string_view where) {
-  return check(::renameat2(from, name.c_str(), to, new_name.c_str(), flags), where, name);
+  return check_entry(::renameat2(from, name.c_str(), to, new_name.c_str(), flags), where, name);
 }
 
 Status link_at(int from, const std::string& name, int to, const std::string& new_name, std::string_view where) {
-  return check(::linkat(from, name.c_str(), to, new_name.c_str(), 0), where, name);
+  return check_entry(::linkat(from, name.c_str(), to, new_name.c_str(), 0), where, name);
 }
 
 Status link_descriptor_at(int fd, int directory, const std::string& name, std::string_view where) {
-  return check(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW), where, name);
+  return check_entry(::linkat(AT_FDCWD, by_descriptor(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW), where,
+                     name);
 }
 
 Status remove_at(int directory, const std::string& name, int flags, std::string_view where) {
-  return check(::unlinkat(directory, name.c_str(), flags), where, name);
+  return check_entry(::unlinkat(directory, name.c_str(), flags), where, name);
 }
 
 Status read_directory(const Fd& directory, off_t from,
@@ -142,24 +143,24 @@ Status put_file(int fd, int directory, const std::string& name) {
 Result<std::string> read_link(int fd) {
   std::array<char, PATH_MAX> text{};
   const ssize_t length = ::readlinkat(fd, "", text.data(), text.size());
-  WEFT_CHECK(check(length, "a link"));
+  WEFT_CHECK(check_entry(length, "a link"));
   return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
 Status check_access(int fd, int mask) {
-  return check(::faccessat(AT_FDCWD, by_descriptor(fd).c_str(), mask, AT_EACCESS), "a file");
+  return check_entry(::faccessat(AT_FDCWD, by_descriptor(fd).c_str(), mask, AT_EACCESS), "a file");
 }
 
 Status may_write_directory(const std::string& path) {
-  return check(::faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS), path);
+  return check_entry(::faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS), path);
 }
 
 Status change_mode(int fd, mode_t mode) {
-  return check(::chmod(by_descriptor(fd).c_str(), mode), "a file");
+  return check_entry(::chmod(by_descriptor(fd).c_str(), mode), "a file");
 }
 
 Status change_owner(int fd, uid_t uid, gid_t gid) {
-  return check(::fchownat(fd, "", uid, gid, AT_EMPTY_PATH), "a file");
+  return check_entry(::fchownat(fd, "", uid, gid, AT_EMPTY_PATH), "a file");
 }
 
 void give_as(int fd, int directory) {
@@ -168,24 +169,24 @@ void give_as(int fd, int directory) {
 }
 
 Status change_times(int fd, const timespec times[2]) {
-  return check(::utimensat(AT_FDCWD, by_descriptor(fd).c_str(), times, 0), "a file");
+  return check_entry(::utimensat(AT_FDCWD, by_descriptor(fd).c_str(), times, 0), "a file");
 }
 
 Status change_link_times(int directory, const std::string& name, const timespec times[2]) {
-  return check(::utimensat(directory, name.c_str(), times, AT_SYMLINK_NOFOLLOW), name);
+  return check_entry(::utimensat(directory, name.c_str(), times, AT_SYMLINK_NOFOLLOW), name);
 }
 
 Status resize_file(int fd, std::uint64_t bytes, std::string_view where) {
-  return check(::ftruncate(fd, static_cast<off_t>(bytes)), where);
+  return check_entry(::ftruncate(fd, static_cast<off_t>(bytes)), where);
 }
 
 Status change_blocks(int fd, int mode, off_t offset, off_t length) {
-  return check(::fallocate(fd, mode, offset, length), "a file");
+  return check_entry(::fallocate(fd, mode, offset, length), "a file");
 }
 
 Result<off_t> seek_file(int fd, off_t offset, int whence) {
   const off_t found = ::lseek(fd, offset, whence);
-  WEFT_CHECK(check(found, "a file"));
+  WEFT_CHECK(check_entry(found, "a file"));
   return found;
 }
 
@@ -193,7 +194,7 @@ Status copy_content(int from, int to, std::uint64_t bytes, std::string_view wher
   if (clone_file(from, to)) return {};
   for (std::uint64_t done = 0; done < bytes;) {
     const ssize_t count = ::copy_file_range(from, nullptr, to, nullptr, bytes - done, 0);
-    WEFT_CHECK(check(count, where));
+    WEFT_CHECK(check_entry(count, where));
     if (count == 0) break;
     done += static_cast<std::uint64_t>(count);
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatienceMax = kSilenceMax / 2;  // another node can offer the unit again
 
-std::uint64_t bytes_of(std::span<const ChunkRun> runs) {
+std::uint64_t asked_bytes(std::span<const ChunkRun> runs) {
   std::uint64_t bytes = 0;
   for (const ChunkRun& run : runs) bytes += run.length();
   return bytes;
@@ -34,8 +34,8 @@ std::optional<std::uint64_t> offset_in(std::span<const ChunkRun> unit, std::span
   return found->at;
 }
 
-Status check_size(const PeerOffer& offer, const OfferPlace& place) {
-  const std::uint64_t expected = bytes_of(offer.runs());
+Status check_place(const PeerOffer& offer, const OfferPlace& place) {
+  const std::uint64_t expected = asked_bytes(offer.runs());
   std::uint64_t left = expected - std::min<std::uint64_t>(expected, place.head.size());
   bool is_right = place.head.size() <= expected;
   for (std::size_t window = 0; window < place.answer->windows(); ++window) {
@@ -64,13 +64,13 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
                                  ReadAid& aid) {
   const auto offer = std::dynamic_pointer_cast<PeerOffer>(aid.offered);
   const auto found = offer ? offset_in(offer->runs(), runs) : std::nullopt;
-  const std::uint64_t size = bytes_of(runs);
+  const std::uint64_t size = asked_bytes(runs);
   if (!found || size > kSourceReadMax) return Error{Errc::internal, "a read of other chunks than an offered unit has"};
   const std::uint64_t offset = *found;
   if (aid.is_wanted && !aid.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
   const OfferPlace place = offer->place();
   if (!place.answer) return Error{Errc::unreachable, fmt::format("peer {}: the offer is over", place.node)};
-  WEFT_CHECK(check_size(*offer, place));
+  WEFT_CHECK(check_place(*offer, place));
 
   const std::uint32_t number = scene.links.number_of(place.node);
   const auto on_sign = [&] {
@@ -84,7 +84,7 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
   WEFT_CHECK(read_at(scene, place, offset, {{block.memory.get(), size}, block.landing},
                      {scene.links.pace(number), std::min(left, kPatienceMax), on_sign}));
   if (place.answer->windows() > 0) scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
-  if (offset + size == bytes_of(offer->runs())) offer->close();
+  if (offset + size == asked_bytes(offer->runs())) offer->close();
   return SourceBytes{block.memory, size, std::vector<std::uint32_t>(chunks_of(runs).size(), number)};
 }
 

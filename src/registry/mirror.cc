@@ -25,7 +25,7 @@ constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
 constexpr auto kWatchWait = std::chrono::seconds(60);
 
 // True if etcd refuses a change and would refuse it again. After other errors etcd may still have made the change.
-bool is_refusal(const Error& error) {
+bool is_refused(const Error& error) {
   return error.code == Errc::no_space || error.code == Errc::permission;
 }
 
@@ -125,7 +125,7 @@ Status Mirror::begin_anew() {
   const auto revision = parts_.names.barrier(node_, value);
   if (revision.ok())
     mark = MirrorMark{0, 0, *revision, parts_.keys.barrier(node_), sha256(std::as_bytes(std::span(value)))};
-  else if (!is_refusal(revision.error()))
+  else if (!is_refused(revision.error()))
     return revision.error();
   WEFT_TRY(const std::uint64_t listed, read_list());
   malloc_trim(0);  // a list of 100,000 versions takes about 50 MB, once
@@ -382,7 +382,7 @@ Status Mirror::aim() {
     if (status_.complete) return {};
   }
   const auto revision = parts_.names.barrier(node_, random_uuid());
-  if (!revision.ok() && !is_refusal(revision.error())) return revision.error();
+  if (!revision.ok() && !is_refused(revision.error())) return revision.error();
   aim_at(revision.ok() ? *revision : 0);
   return {};
 }

@@ -43,7 +43,7 @@ bool never_changes(Ino ino) {
   return kind_of(ino) == InoKind::kin_file;
 }
 
-bool is_link(Ino ino) {
+bool is_kin_link(Ino ino) {
   return kind_of(ino) == InoKind::parent_link || kind_of(ino) == InoKind::child_link;
 }
 
@@ -84,7 +84,7 @@ Result<Attr> Lineage::edge_attr(const VersionRow& version, LineageEntry dir, con
 }
 
 Result<Attr> Lineage::attr(const MountInode& inode) {
-  if (is_link(inode.ino)) {
+  if (is_kin_link(inode.ino)) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(const KinLink link, kin_link(*snapshot, inode.ino));
     return link.attr;
@@ -171,14 +171,14 @@ Result<Ino> Lineage::parent(const MountInode& inode) {
 }
 
 Result<std::string> Lineage::readlink(const MountInode& inode) {
-  if (!is_link(inode.ino)) return Subtree::readlink(inode);
+  if (!is_kin_link(inode.ino)) return Subtree::readlink(inode);
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(KinLink link, kin_link(*snapshot, inode.ino));
   return std::move(link.target);
 }
 
 Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
-  if (is_link(inode.ino)) return is_a_link(inode.ino);
+  if (is_kin_link(inode.ino)) return is_a_link(inode.ino);
   if (is_dir(inode.ino)) return is_a_directory(inode.ino);
   WEFT_TRY(const auto text, texts_.find(inode.ino));
   return open_text(text->text, never_changes(inode.ino) ? ReadMode::cached : ReadMode::changing);

@@ -18,6 +18,10 @@ SPREAD = {f"src/model/part{n}.cc": SPACE[len("#pragma once\n"):].format(f"int Wi
           for n in range(3)}
 SPREAD |= {"src/model/tree.h": SPACE.format("struct Wide {\n  int f0(), f1(), f2();\n};"),
            "src/model/CMakeLists.txt": "weft_library(model tree.cc part0.cc part1.cc part2.cc)\n"}
+LOCAL = "namespace {{\n\nint depth_of(int node, {}) {{\n  return node;\n}}\n\n}}  // namespace\n"
+TWO_LOCAL = {"src/model/tree.cc": '#include "model/tree.h"\n' + LOCAL.format("long at"),
+             "src/model/deep.cc": LOCAL.format("std::pair<int, int> at"),
+             "src/model/CMakeLists.txt": "weft_library(model tree.cc deep.cc)\n"}
 CALLS = "#pragma once\ninline int f() { return ::getpid() + x::y() + ::getppid(); }  // ::getuid()\n"
 RIDDLE = "#pragma once\n// It is what they have of it when those that had it before give\n// it to another one.\n"
 HEADLESS = "#pragma once\nint a;  // Whoever opens the model reads its tensors.\n"
@@ -41,6 +45,7 @@ BROKEN = {
     "folder that is not there": ({"README.md": MAP.format("src/model/ x\n    src/none")}, "src/none"),
     "large class": ({"src/model/tree.h": LARGE}, "weft::Large: 41 methods"),
     "class in many sources": (SPREAD, "weft::Wide: methods in 3 sources"),
+    "local functions of one name in a library": (TWO_LOCAL, "depth_of() with 2 parameters"),
     "system call": ({"src/model/tree.h": CALLS}, "tree.h:2: ::getpid"),
     "comment that names nothing": ({"src/model/tree.h": RIDDLE}, "tree.h:2: a comment names nothing: It is"),
     "comment without its subject": ({"src/model/tree.h": HEADLESS}, "tree.h:2: a comment begins without its subject"),
@@ -81,6 +86,11 @@ def test_types_that_nobody_else_can_name_may_be_called_alike(tmp_path):
 def test_comments_and_texts_may_name_errno(tmp_path):
     text = '#pragma once\n// ENOENT /* EIO */\n/* EPERM\nEIO */ const char* t = "EROFS // x";\n'
     assert layout_of(tmp_path, GOOD | {"src/model/tree.h": text}).returncode == 0
+
+
+def test_local_functions_of_one_name_may_have_other_parameters(tmp_path):
+    files = TWO_LOCAL | {"src/model/deep.cc": LOCAL.format("int at, int end")}
+    assert layout_of(tmp_path, GOOD | files).returncode == 0
 
 
 def test_what_counts_as_no_method_and_as_no_call(tmp_path):

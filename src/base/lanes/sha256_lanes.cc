@@ -21,7 +21,7 @@ struct Lane {
   __m128i words[4];
 };
 
-WEFT_SHA_INLINE Lane load(const Sha256State& s) {
+WEFT_SHA_INLINE Lane load_state(const Sha256State& s) {
   auto word = [&s](int i) { return static_cast<int>(s[static_cast<std::size_t>(i)]); };
   Lane lane;
   lane.abef = _mm_set_epi32(word(0), word(1), word(4), word(5));
@@ -29,7 +29,7 @@ WEFT_SHA_INLINE Lane load(const Sha256State& s) {
   return lane;
 }
 
-WEFT_SHA_INLINE void store(const Lane& lane, Sha256State& s) {
+WEFT_SHA_INLINE void store_state(const Lane& lane, Sha256State& s) {
   alignas(16) std::uint32_t abef[4];
   alignas(16) std::uint32_t cdgh[4];
   _mm_store_si128(reinterpret_cast<__m128i*>(abef), lane.abef);
@@ -81,8 +81,8 @@ bool sha256_lanes_usable() {
 
 WEFT_SHA void sha256_lanes_update(Sha256State& state_a, const std::byte* a, Sha256State& state_b, const std::byte* b,
                                   std::size_t blocks) {
-  Lane lane_a = load(state_a);
-  Lane lane_b = load(state_b);
+  Lane lane_a = load_state(state_a);
+  Lane lane_b = load_state(state_b);
   for (std::size_t i = 0; i < blocks; ++i) {
     const Lane before_a = lane_a;
     const Lane before_b = lane_b;
@@ -90,8 +90,8 @@ WEFT_SHA void sha256_lanes_update(Sha256State& state_a, const std::byte* a, Sha2
     add(lane_a, before_a);
     add(lane_b, before_b);
   }
-  store(lane_a, state_a);
-  store(lane_b, state_b);
+  store_state(lane_a, state_a);
+  store_state(lane_b, state_b);
 }
 
 }  // namespace weft

@@ -372,7 +372,7 @@ std::string brief_text(const Facts& facts) {
   return text + verdict_text(facts);
 }
 
-std::string text_of(const Facts& facts) {
+std::string facts_text(const Facts& facts) {
   std::string text = store_text(facts);
   text += fmt::format("made      {}, format {}\n", utc_time(facts.info.created_ns), facts.info.format);
   text += content_text(facts);
@@ -406,7 +406,7 @@ class StatusCommand final : public Command {
     if (context.json)
       context.print_json(json_of(facts));
     else
-      context.print("{}", all_ ? text_of(facts) : brief_text(facts));
+      context.print("{}", all_ ? facts_text(facts) : brief_text(facts));
     return wrong_with_daemon(facts).empty() ? kExitDone : kExitFailed;
   }
 

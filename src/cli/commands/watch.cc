@@ -146,7 +146,7 @@ constexpr CommandInfo kWatchInfo = {
         "restart\n",
 };
 
-std::string text_of(const ModelEvent& event) {
+std::string event_text(const ModelEvent& event) {
   const std::string begin = fmt::format("{}  {:<7}", utc_time(event.time_ns), name_of(event.kind));
   if (event.kind == ModelEvent::Kind::restart) return begin;
   if (event.kind == ModelEvent::Kind::rename) return fmt::format("{}  {} -> {}", begin, event.model, event.to);
@@ -200,7 +200,7 @@ class WatchCommand final : public Command {
       write_event(json, event);
       context.print_json(json);
     } else {
-      context.print("{}\n", text_of(event));
+      context.print("{}\n", event_text(event));
     }
     context.environment().out.flush();
     return context.environment().out.good() ? Status() : Status(Error{Errc::io, "standard output: cannot be written"});

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-std::string escaped(std::string_view text) {
+std::string escaped_label(std::string_view text) {
   std::string out;
   for (char c : printable(text, limits::kTensorNameMax)) {
     if (c == '"' || c == '\\') out += '\\';
@@ -31,11 +31,11 @@ std::string facts_of(const GraphVertex& vertex) {
 std::string graph_dot(const ArchGraph& graph) {
   std::string dot =
       "digraph architecture {\n  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
-  dot += fmt::format("  label=\"{}\";\n", escaped(graph.family));
+  dot += fmt::format("  label=\"{}\";\n", escaped_label(graph.family));
   for (std::size_t i = 0; i < graph.vertices.size(); ++i) {
     const GraphVertex& vertex = graph.vertices[i];
-    std::string name = vertex.name.empty() ? "" : escaped(vertex.name) + "\\n";
-    dot += fmt::format("  v{} [label=\"{}{}\"];\n", i, name, escaped(facts_of(vertex)));
+    std::string name = vertex.name.empty() ? "" : escaped_label(vertex.name) + "\\n";
+    dot += fmt::format("  v{} [label=\"{}{}\"];\n", i, name, escaped_label(facts_of(vertex)));
     for (std::uint32_t input : vertex.inputs) dot += fmt::format("  v{} -> v{};\n", input, i);
   }
   return dot + "}\n";
