@@ -36,7 +36,6 @@ class Pool {
   }
   void give_back(std::uint64_t number) { free_.push_back(number); }
   T& operator[](std::uint64_t number) { return objects_[number]; }
-  std::uint64_t size() const { return objects_.size(); }  // given back ones included
 
  private:
   std::vector<T> objects_;

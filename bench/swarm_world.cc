@@ -1,6 +1,7 @@
 #include "swarm_world.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,7 @@ struct World::Node {
   Nanoseconds hashed = 0;  // when the thread that verifies is free
   std::map<Host, ReadWindow> windows;
   std::map<std::uint64_t, Host> wants;  // open ones
+  std::set<std::uint64_t> reads;        // live ones
   std::uint32_t reader = 0;             // the unit that the reader waits for
 };
 
@@ -237,6 +239,7 @@ void World::offered(Host host, const Message& offer) {
     return;
   }
   const std::uint64_t number = reads_.take();
+  node.reads.insert(number);
   Read& read = reads_[number];
   read = {host, offer.from, *offer.unit, read.generation + 1, 0, 0, true};
   ask_pieces(host, number);
@@ -277,8 +280,7 @@ void World::unit_there(Host host, std::uint64_t number) {
   Node& node = *nodes_[host];
   Read& read = reads_[number];
   if (node.dead || !read.live) return;
-  read.live = false;
-  reads_.give_back(number);
+  end_read(number);
   record(host, read.unit, read.sender);
   node.uploads.add(read.unit);
   node.downloads.arrived(read.sender, read.unit, time());
@@ -299,6 +301,13 @@ void World::unit_there(Host host, std::uint64_t number) {
     send({.type = Message::Type::whole, .from = host, .to = directory()}, kSmallMessage);
   }
   pump(host);
+}
+
+void World::end_read(std::uint64_t number) {
+  Read& read = reads_[number];
+  read.live = false;
+  nodes_[read.receiver]->reads.erase(number);
+  reads_.give_back(number);
 }
 
 void World::introduce() {
@@ -329,11 +338,11 @@ void World::notice_death(Host host, Host dead) {
     if (at->second == dead) node.downloads.unanswered(dead, time());
     at = at->second == dead ? node.wants.erase(at) : std::next(at);
   }
-  for (std::uint64_t number = 0; number < reads_.size(); ++number) {
-    Read& read = reads_[number];
-    if (!read.live || read.receiver != host || read.sender != dead || read.came == unit_bytes(read.unit)) continue;
-    read.live = false;
-    reads_.give_back(number);
+  for (auto at = node.reads.begin(); at != node.reads.end();) {
+    const std::uint64_t number = *at++;
+    const Read& read = reads_[number];
+    if (read.sender != dead || read.came == unit_bytes(read.unit)) continue;
+    end_read(number);
     node.downloads.failed(dead, read.unit, time());
   }
   node.windows.erase(dead);

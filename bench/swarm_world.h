@@ -74,6 +74,7 @@ class World {
   void ask_pieces(Host host, std::uint64_t read);
   void piece_there(Host host, std::uint64_t piece);
   void unit_there(Host host, std::uint64_t read);
+  void end_read(std::uint64_t read);
   void introduce();
   void kill(Host host);
   void notice_death(Host host, Host dead);

@@ -63,7 +63,8 @@ void write_swarms(JsonWriter& json, Store& store, const PeerSwarms& swarms) {
   for (const FetchedVersion& one : fetched) {
     begin(one.manifest).member("units", std::uint64_t{one.units});
     json.member("here", std::uint64_t{one.here}).member("partners", std::uint64_t{one.partners});
-    json.member("received", one.received).member("declined", one.declined);
+    json.member("from_partners", one.received.from_partners).member("from_source", one.received.from_source);
+    json.member("from_origin", one.received.from_origin).member("declined", one.declined);
     json.member("hungry", one.hungry).member("done", one.done).end_object();
   }
   json.end_array().key("sent").begin_array();
@@ -91,9 +92,18 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
       &SwarmFigures::hungry);
   add("weft_swarm_units_sent_total", "counter", "Units of versions that partners have read from this node.",
       &SwarmFigures::sent);
-  add("weft_swarm_units_received_total", "counter",
-      "Units of versions that this node has read from partners, or from the origin if another node named them.",
-      &SwarmFigures::received);
+  figures.add(
+      "weft_swarm_units_received_total", "counter",
+      "Units of versions that this node has read from partners, from nodes with the whole version, and from the "
+      "origin if a node named them.",
+      Figures::Read([&swarms] {
+        const ReceivedUnits received = swarms.figures().received;
+        const auto sample = [](const char* giver, std::uint64_t units) {
+          return Figures::Sample{{{"from", giver}}, static_cast<double>(units)};
+        };
+        return std::vector{sample("partners", received.from_partners), sample("source", received.from_source),
+                           sample("origin", received.from_origin)};
+      }));
   add("weft_swarm_units_declined_total", "counter", "Units that partners offered though this node had them already.",
       &SwarmFigures::declined);
 }

@@ -114,6 +114,7 @@ void SwarmReads::note_read(const std::shared_ptr<const DecodedVersion>& content,
     if (shards_.size() == kVersionsMax) shards_.erase(shards_.begin());
     at = shards_.insert(shards_.end(), {content, {}, {others.begin(), others.end()}});
   }
+  if (whole) at->whole = true;
   if (in_order) at->read = {content, what.file, bytes};
   worker_.wake();
 }
@@ -128,7 +129,7 @@ void SwarmReads::drop_past_shards() {
 }
 
 // Returns the next shard to begin. While its version has many unfinished transfers, or has not joined its swarm yet,
-// the shard waits.
+// the shard waits. A reader in order without partners may read no other shard, so for this reader none begins.
 std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
   const MutexLock lock(state_.mutex);
   drop_past_shards();
@@ -137,7 +138,7 @@ std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
     const Digest& manifest = one.content->row.manifest;
     if (one.read && swarms_.has_partners(manifest)) return std::exchange(one.read, std::nullopt);
     if (!state_.swarm.has_joined(manifest) || state_.swarm.transfers(manifest) >= kTransfersMax) continue;
-    if (one.others.empty()) continue;
+    if (one.others.empty() || !(one.whole || swarms_.has_partners(manifest))) continue;
     const std::uint32_t file = one.others.front();
     one.others.pop_front();
     return Shard{one.content, file, one.content->manifest.files[file].size};

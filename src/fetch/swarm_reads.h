@@ -47,8 +47,9 @@ class SwarmReads {
   void end();
 
   void wake() { worker_.wake(); }  // also under the mutex of FetchState
-  // A reader asks for a range. If it reads a shard of a large version from the start, the other shards are fetched too.
-  // While other nodes fetch the version, so is the rest of the shard.
+  // A reader asks for a range. If it asks for all bytes of a shard of a large version, the other shards are fetched
+  // too. While other nodes fetch the version, so are the rest and the other shards of a shard that is read from the
+  // start.
   void note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what);
   // Reads an offered unit that SwarmFetch::take_offer() has returned.
   void read(std::shared_ptr<OfferedUnit> unit);
@@ -64,6 +65,7 @@ class SwarmReads {
     std::shared_ptr<const DecodedVersion> content;
     std::optional<Shard> read;  // a reader asks for it in order: it is fetched ahead if there are partners
     std::deque<std::uint32_t> others;
+    bool whole = false;       // a reader asks for a whole shard: the others are fetched without partners too
     bool has_joined = false;  // its version joined the swarm
   };
 

@@ -25,6 +25,19 @@ struct OfferPlace {
   std::span<const std::byte> head;
 };
 
+// The giver of a unit's bytes. A partner fetches the version too, and a source has the whole version. A unit that a
+// clerk has named is read at the origin.
+enum class UnitGiver : std::uint8_t { partner, source, origin };
+
+// Units by their giver.
+struct ReceivedUnits {
+  std::uint64_t from_partners = 0, from_source = 0, from_origin = 0;
+  std::uint64_t all() const { return from_partners + from_source + from_origin; }
+  void add(UnitGiver giver) {
+    ++(giver == UnitGiver::partner ? from_partners : giver == UnitGiver::source ? from_source : from_origin);
+  }
+};
+
 // Set once its sender turned out to be too slow. The swarm shares it with the offer.
 using GivenUp = std::shared_ptr<std::atomic<bool>>;
 
@@ -40,13 +53,13 @@ class PeerOffer final : public OfferedUnit {
   };
 
   PeerOffer(std::weak_ptr<Owner> owner, const Digest& manifest, std::uint32_t unit, std::vector<ChunkRun> runs,
-            OfferPlace place, bool by_name = false, GivenUp given_up = {})
+            OfferPlace place, UnitGiver giver = UnitGiver::partner, GivenUp given_up = {})
       : owner_(std::move(owner)),
         manifest_(manifest),
         unit_(unit),
         runs_(std::move(runs)),
         node_(place.node),
-        by_name_(by_name),
+        giver_(giver),
         given_up_(std::move(given_up)),
         place_(std::move(place)) {}
   ~PeerOffer() override { end(false); }
@@ -55,11 +68,12 @@ class PeerOffer final : public OfferedUnit {
 
   const Digest& manifest() const override { return manifest_; }
   std::span<const ChunkRun> runs() const override { return runs_; }
-  bool by_name() const override { return by_name_; }
+  bool by_name() const override { return giver_ == UnitGiver::origin; }
   bool is_wanted() const override { return !given_up_ || !*given_up_; }
   void arrived() override { end(true); }
 
   std::uint32_t unit() const { return unit_; }
+  UnitGiver giver() const { return giver_; }
   const std::string& node() const { return node_; }
   OfferPlace place() const {
     const MutexLock lock(mutex_);
@@ -92,7 +106,7 @@ class PeerOffer final : public OfferedUnit {
   const std::uint32_t unit_;
   const std::vector<ChunkRun> runs_;
   const std::string node_;
-  const bool by_name_;
+  const UnitGiver giver_;
   const GivenUp given_up_;  // null: never
   mutable Mutex mutex_;
   OfferPlace place_ WEFT_GUARDED_BY(mutex_);

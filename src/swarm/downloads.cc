@@ -38,6 +38,11 @@ void Downloads::meet_source(SwarmNode node, SwarmTime now) {
   if (sources < kSourcesMax || partners_.contains(node)) admit(node, now).is_source = true;
 }
 
+bool Downloads::is_source(SwarmNode node) const {
+  const auto at = partners_.find(node);
+  return at != partners_.end() && at->second.is_source;
+}
+
 Downloads::Partner& Downloads::admit(SwarmNode node, SwarmTime now) {
   const auto [at, fresh] = partners_.try_emplace(node);
   if (fresh || std::exchange(at->second.left, false)) at->second.again = now;

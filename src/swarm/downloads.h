@@ -76,6 +76,7 @@ class Downloads {
   bool knows(SwarmNode node) const { return partners_.contains(node); }  // a partner, or a banned node
   std::size_t partners() const;                                          // those that may get wants
   bool has_receivers() const;                                            // some of these are no sources
+  bool is_source(SwarmNode node) const;                                  // a partner that meet_source() named
   std::uint64_t declined() const { return declined_; }
 
  private:

@@ -60,7 +60,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   return true;
 }
 
-std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
+std::optional<UnitAnswer> Uploads::next(SwarmTime now, std::optional<std::uint8_t> traffic) {
   if (const auto at = too_old_or_done(now); at != waiting_.end()) return answer(at, std::nullopt, now);
   if (share_.uploads >= share_.uploads_max) return std::nullopt;
   ++tries_;
@@ -69,6 +69,7 @@ std::optional<UnitAnswer> Uploads::next(SwarmTime now) {
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     Asker& asker = askers_.find(at->node)->second;
     if (std::exchange(asker.tried, tries_) == tries_) continue;
+    if (traffic && asker.want.traffic != *traffic) continue;
     if (unit && !goes_before(asker, askers_.find(best->node)->second)) continue;
     const std::optional<std::uint32_t> choice = choose(asker, now);
     if (!choice) continue;

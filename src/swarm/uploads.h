@@ -65,7 +65,8 @@ class Uploads {
   // that the same message ends. False: too many wants wait, though the set counts, or the set has another length than
   // the version. The caller answers this want without a unit.
   bool want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTime now);
-  std::optional<UnitAnswer> next(SwarmTime now);
+  // `traffic`: only wants of this class get a unit. By default all do, those of a lower class first.
+  std::optional<UnitAnswer> next(SwarmTime now, std::optional<std::uint8_t> traffic = {});
   // An upload has ended: the asker has read the unit, or has declined it or failed. The caller bounds how long an
   // upload may take: a silent asker keeps its places.
   void ended(SwarmNode node, std::uint32_t unit, bool read);

@@ -19,6 +19,7 @@ MIB = 1 << 20
 NODES = 5  # a holder, and others that fetch
 TENSORS, TENSOR_BYTES = 24, 2 * MIB
 COPIES_MAX = 1.3  # of the version that the holder sends to all
+GIVERS = ("partners", "source", "origin")
 CUT_SECONDS_MAX = SILENCE_SECONDS / 2  # then no read fails
 
 
@@ -26,7 +27,7 @@ CUT_SECONDS_MAX = SILENCE_SECONDS / 2  # then no read fails
 def swarm_of_nodes(tmp_path):
     """(holder, other nodes, source of model@1), over slow links."""
     with Cluster(tmp_path, peers=True) as cluster:
-        holder, *others = (cluster.node() for _ in range(NODES))
+        holder, *others = (cluster.node("--log-level", "info,peers=debug") for _ in range(NODES))
         source = write_model(tmp_path / "source", random_tensors(TENSORS, TENSOR_BYTES, seed="swarm"))
         cluster.publish(holder, source, "model")
         for node in cluster.nodes:
@@ -59,8 +60,12 @@ def swarms(node):
 
 
 def received(node, model="model"):
-    """Units of the version that came from partners and the source."""
-    return sum(one["received"] for one in swarms(node)["fetched"] if one["version"] == f"{model}@1")
+    """Units of the version that came by the swarm."""
+    return sum(of_version(one) for one in swarms(node)["fetched"] if one["version"] == f"{model}@1")
+
+
+def of_version(fetched):
+    return sum(fetched[f"from_{giver}"] for giver in GIVERS)
 
 
 def has_half(node):
@@ -68,8 +73,9 @@ def has_half(node):
 
 
 def received_in_all(node):
-    """Units of all versions that came from partners and the source, since the daemon started."""
-    return metrics(node.daemon.ask("metrics")["text"])["weft_swarm_units_received_total"]
+    """Units of all versions that came by a swarm, since the daemon started."""
+    samples = metrics(node.daemon.ask("metrics")["text"])
+    return sum(samples[f'weft_swarm_units_received_total{{from="{giver}"}}'] for giver in GIVERS)
 
 
 def is_done(node):
@@ -156,7 +162,12 @@ def test_the_holder_sends_a_version_about_once(swarm):
         reads_right(node, source)
 
 
-def test_status_and_metrics_tell_of_a_swarm(swarm):
+def lines(node, manifest, part):
+    """Of its log about the swarm of the version, with this part."""
+    return [line for line in node.daemon.said().splitlines() if f"swarm of manifest {manifest}: " in line and part in line]
+
+
+def test_status_and_metrics_and_the_log_tell_of_a_swarm(swarm):
     holder, others, _ = swarm
     with all_fetch(others) as calls:
         for call in calls:
@@ -165,10 +176,22 @@ def test_status_and_metrics_tell_of_a_swarm(swarm):
         (version,) = swarms(node)["fetched"]
         assert version["version"] == "model@1" and 0 < version["here"] <= version["units"]
         samples = metrics(node.daemon.ask("metrics")["text"])
-        assert samples["weft_swarm_units_received_total"] >= version["received"] > 0
+        assert received_in_all(node) >= of_version(version) > 0
         assert samples["weft_swarms"] == 1 and samples["weft_swarm_hungry"] == 0
         line = rf"swarm     model@1: \d+ of {version['units']} units, \d+ partners?, \d+ received"
         assert re.search(line, node.store.weft("status", "--all").stdout)
+        manifest, units = version["manifest"], version["units"]
+        for part, line in [(" introduces ", r"\S+ introduces \d+ nodes to this one, source: \S+$"),
+                           ("the first unit", rf"the first unit, \d+ of {units}, came from \S+$"),
+                           ("lacks no unit", r"lacks no unit any more, has received \d+ and declined \d+$")]:
+            said = lines(node, manifest, part)
+            assert said and all(re.search(f": {line}", one) for one in said), part
+        for one in lines(node, manifest, "hungry"):  # there may be none
+            assert re.search(rf": hungry, has \d+ of {units} units and \d+ partners$", one)
+        for one in lines(holder, manifest, "again"):
+            assert re.search(r": unit \d+ is sent again, to \S+$", one)
+    for giver in ("from_partners", "from_source"):
+        assert any(one[giver] > 0 for node in others for one in swarms(node)["fetched"])
     assert metrics(holder.daemon.ask("metrics")["text"])["weft_swarm_units_sent_total"] > 0
     assert sum(len(swarms(node)["introduced"]) for node in [holder, *others]) >= 1
 

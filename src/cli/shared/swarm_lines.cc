@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -50,6 +51,20 @@ std::string name_of(const std::string& manifest, const Parts& parts) {
   return "manifest " + printable(manifest.substr(0, kDigits));
 }
 
+// Returns the count of units that came, by their givers.
+std::string received(const JsonValue& fetched) {
+  std::uint64_t all = 0;
+  std::string parts;
+  for (const auto& [name, giver] :
+       {std::pair("from_partners", "from partners"), std::pair("from_source", "from the source"),
+        std::pair("from_origin", "from the origin")}) {
+    const std::uint64_t units = number(fetched, name);
+    all += units;
+    if (units != 0) parts += fmt::format("{}{} {}", parts.empty() ? " (" : ", ", units, giver);
+  }
+  return fmt::format("{} received{}{}", all, parts, parts.empty() ? "" : ")");
+}
+
 std::string line_of(const std::string& manifest, const Parts& parts) {
   std::string line = name_of(manifest, parts) + ":";
   const char* comma = " ";
@@ -66,8 +81,8 @@ std::string line_of(const std::string& manifest, const Parts& parts) {
   }
   if (parts.fetched != nullptr || parts.sent != nullptr) add(fmt::format("{} of {}", here, count_of(units, "unit")));
   if (parts.fetched != nullptr)
-    add(fmt::format("{}, {} received, {} declined", count_of(number(*parts.fetched, "partners"), "partner"),
-                    number(*parts.fetched, "received"), number(*parts.fetched, "declined")));
+    add(fmt::format("{}, {}, {} declined", count_of(number(*parts.fetched, "partners"), "partner"),
+                    received(*parts.fetched), number(*parts.fetched, "declined")));
   if (parts.sent != nullptr)
     add(fmt::format("{} sent{}", number(*parts.sent, "sent"),
                     is_set(*parts.sent, "is_source") ? " as the source" : ""));

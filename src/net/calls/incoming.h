@@ -75,6 +75,7 @@ class Incoming {
   void welcome(const Hello& hello);
   bool welcome_again(const FrameView& hello);
   bool admits(const EndpointAddress& address, bool proved);
+  void log_refusal(const std::string& node, bool proved, const Answerer& answerer);
   void add_half_open(std::uint64_t session, HalfOpen half);
   std::size_t count_half_open(bool proved) const;  // with mutex_ held
   void add_session(Session session, PeerId peer);
@@ -121,7 +122,7 @@ class Incoming {
   std::condition_variable wake_;
   std::deque<Hello> hellos_;                               // guarded by mutex_, as the members below
   std::unordered_map<std::uint64_t, HalfOpen> half_open_;  // by session
-  RareLines key_lines_;
+  RareLines refusal_lines_;
   Newcomers newcomers_;
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node

@@ -47,14 +47,21 @@ void Incoming::welcome(const Hello& hello) {
   if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
   const auto peer = transport_.add_peer(answerer->caller_address());
   if (!peer.ok()) return refuse();
-  if (const auto from = decode_hello(frame->payload); !hello.proved && from.ok() && key_lines_.due(from->node))
-    log_warning("a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused",
-                printable(from->node));
+  if (const auto from = decode_hello(frame->payload); from.ok()) log_refusal(from->node, hello.proved, *answerer);
   const std::vector<std::byte> welcome = answerer->welcome();
   const auto until = Clock::now() + (hello.proved ? kProvedHalfOpenFor : kHalfOpenFor);
   add_half_open(session,
                 {std::move(*answerer), *peer, until, hello.proved, {frame->tag.begin(), frame->tag.end()}, welcome});
   static_cast<void>(transport_.send(*peer, welcome));
+}
+
+// Another version may prove its hellos in another way.
+void Incoming::log_refusal(const std::string& node, bool proved, const Answerer& answerer) {
+  const Status& accepted = answerer.accepted();
+  if ((proved && accepted.ok()) || !refusal_lines_.due(node)) return;
+  if (!accepted.ok()) return log_warning("{}: it is refused", accepted.error().message);
+  log_warning("a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused",
+              printable(node));
 }
 
 // True if this hello was answered already. Sends the same welcome again.

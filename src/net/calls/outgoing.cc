@@ -130,9 +130,7 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
   WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
   const std::uint64_t session = random_session();
   auto agreed = shake_hands(peer, session, deadline);
-  if (!agreed.ok() && agreed.error().code == Errc::permission && key_lines_.due(address.node))
-    log_warning("peer {}: its daemon does not hold this node's key of the cluster: they refuse each other",
-                address.node);
+  if (!agreed.ok()) log_refusal(address.node, agreed.error());
   if (agreed.ok() && agreed->session.ends().node != address.node)
     agreed = Error{Errc::permission, fmt::format("expected this node, got {}", agreed->session.ends().node)};
   if (!agreed.ok()) {
@@ -151,6 +149,12 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
   }
   ++handshakes_;
   return link;
+}
+
+void Outgoing::log_refusal(const std::string& node, const Error& error) {
+  if ((error.code != Errc::permission && error.code != Errc::unsupported) || !refusal_lines_.due(node)) return;
+  if (error.code == Errc::unsupported) return log_warning("peer {}: {}: they refuse each other", node, error.message);
+  log_warning("peer {}: its daemon does not hold this node's key of the cluster: they refuse each other", node);
 }
 
 Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session, Deadline deadline) {

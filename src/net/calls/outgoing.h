@@ -68,6 +68,7 @@ class Outgoing {
   Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
   Result<std::vector<std::byte>> greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
                                        Deadline deadline);
+  void log_refusal(const std::string& node, const Error& error);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
 
@@ -76,7 +77,7 @@ class Outgoing {
   const std::shared_ptr<LandingPool> landings_;
   std::atomic<std::uint64_t> calls_{0}, handshakes_{0}, read_bytes_{0};
 
-  RareLines key_lines_;
+  RareLines refusal_lines_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Peer> peers_;  // guarded by mutex_, as the members below; by node

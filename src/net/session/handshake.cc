@@ -60,6 +60,7 @@ Result<Caller::Agreed> Caller::welcomed(const FrameView& frame) const {
   if (frame.header.kind != FrameKind::welcome || frame.header.session != self_.session)
     return Error{Errc::invalid, "a handshake: expected a welcome to this call"};
   WEFT_TRY(WelcomeMessage welcome, decode_welcome(frame.payload));
+  WEFT_CHECK(check_version(welcome.version, welcome.node));
   WEFT_TRY(const FrameView hello, parse_frame(hello_));
   const Transcript said(hello.payload, welcome);
   if (!equal_in_constant_time(said.proof(self_.cluster_key, kWelcomeProof), welcome.proof)) return wrong_key();
@@ -79,6 +80,7 @@ bool is_proved(const Secret& cluster_key, const FrameView& hello) {
 Result<Answerer> Answerer::answer(const Self& self, const FrameView& frame) {
   if (frame.header.kind != FrameKind::hello) return Error{Errc::invalid, "a handshake: expected a hello"};
   WEFT_TRY(HelloMessage hello, decode_hello(frame.payload));
+  Status accepted = check_version(hello.version, hello.node);
   const EphemeralKey ephemeral;
   WEFT_TRY(const Secret agreed, ephemeral.agree(hello.key));
   WelcomeMessage welcome{self.node, random_bytes(), ephemeral.public_part(), self.session, {}};
@@ -88,12 +90,14 @@ Result<Answerer> Answerer::answer(const Self& self, const FrameView& frame) {
                   said.session_key(self.cluster_key, agreed, kAnswererKey),
                   said.session_key(self.cluster_key, agreed, kCallerKey));
   return Answerer(make_frame({FrameKind::welcome, 0, hello.session, 0}, encode_welcome(welcome)),
-                  std::move(hello.address), said.proof(self.cluster_key, kConfirmProof), std::move(session));
+                  std::move(hello.address), std::move(accepted), said.proof(self.cluster_key, kConfirmProof),
+                  std::move(session));
 }
 
 Result<Session> Answerer::confirmed(const FrameView& frame) const {
   if (frame.header.kind != FrameKind::confirm || frame.header.session != session_.ends().ours)
     return Error{Errc::invalid, "a handshake: expected a confirmation of this call"};
+  WEFT_CHECK(accepted_);
   WEFT_TRY(const Bytes32 proof, decode_confirm(frame.payload));
   if (!equal_in_constant_time(proof, expected_)) return wrong_key();
   return session_;

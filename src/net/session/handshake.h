@@ -58,24 +58,29 @@ bool is_proved(const Secret& cluster_key, const FrameView& hello);
 
 class Answerer {
  public:
-  // Answers a hello. The caller is unproved until it confirms. Errc::invalid: not a hello. Errc::unsupported: another
-  // wire version. Errc::permission: its X25519 key is of low order.
+  // Answers a hello. The caller is unproved until it confirms. A hello of another wire version gets a welcome too, so
+  // that its caller learns this node's version. Errc::invalid: not a hello. Errc::permission: its X25519 key is of low
+  // order.
   static Result<Answerer> answer(const Self& self, const FrameView& hello);
 
   const std::vector<std::byte>& welcome() const { return welcome_; }
   const EndpointAddress& caller_address() const { return caller_address_; }
-  // Makes the session. Errc::permission: the caller does not hold the key.
+  const Status& accepted() const { return accepted_; }  // Errc::unsupported: the caller has another wire version
+  // Makes the session. Errc::permission: the caller does not hold the key. Errc::unsupported: as accepted().
   Result<Session> confirmed(const FrameView& confirm) const;
 
  private:
-  Answerer(std::vector<std::byte> welcome, EndpointAddress caller_address, Bytes32 expected, Session session)
+  Answerer(std::vector<std::byte> welcome, EndpointAddress caller_address, Status accepted, Bytes32 expected,
+           Session session)
       : welcome_(std::move(welcome)),
         caller_address_(std::move(caller_address)),
+        accepted_(std::move(accepted)),
         expected_(expected),
         session_(std::move(session)) {}
 
   std::vector<std::byte> welcome_;
   EndpointAddress caller_address_;
+  Status accepted_;
   Bytes32 expected_;
   Session session_;
 };

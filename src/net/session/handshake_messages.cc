@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/limits.h"
-#include "net/session/handshake.h"
+#include "base/text.h"
 #include "net/session/wire_tables.h"
 
 namespace weft::net {
@@ -12,9 +12,6 @@ namespace {
 // Checks the fields that hello and welcome share.
 template <class Table>
 Status check_opening(const Table& message, std::string_view what) {
-  if (message->version() != kWireVersion)
-    return Error{Errc::unsupported, fmt::format("a handshake: expected wire version {}, got {} in a {}", kWireVersion,
-                                                message->version(), what)};
   const std::size_t node = message->node()->size();
   if (node == 0 || node > limits::kNodeIdMax)
     return Error{Errc::invalid,
@@ -31,7 +28,7 @@ std::vector<std::byte> encode_hello(const HelloMessage& hello) {
   const auto address = packed(builder, hello.address);
   const auto nonce = packed(hello.nonce);
   const auto key = packed(hello.key);
-  builder.Finish(wire::CreateHello(builder, kWireVersion, node, &nonce, &key, hello.session, address));
+  builder.Finish(wire::CreateHello(builder, hello.version, node, &nonce, &key, hello.session, address));
   return finished(builder);
 }
 
@@ -42,8 +39,8 @@ Result<HelloMessage> decode_hello(std::span<const std::byte> payload) {
   if (address == 0 || address > limits::kEndpointAddressMax)
     return Error{Errc::invalid, fmt::format("a handshake: expected an address of 1 to {} bytes, got {}",
                                             limits::kEndpointAddressMax, address)};
-  return HelloMessage{table->node()->str(), unpacked(*table->nonce()), unpacked(*table->key()), table->session(),
-                      unpacked(*table->address())};
+  return HelloMessage{table->node()->str(), unpacked(*table->nonce()),   unpacked(*table->key()),
+                      table->session(),     unpacked(*table->address()), table->version()};
 }
 
 std::vector<std::byte> encode_welcome(const WelcomeMessage& welcome) {
@@ -52,15 +49,21 @@ std::vector<std::byte> encode_welcome(const WelcomeMessage& welcome) {
   const auto nonce = packed(welcome.nonce);
   const auto key = packed(welcome.key);
   const auto proof = packed(welcome.proof);
-  builder.Finish(wire::CreateWelcome(builder, kWireVersion, node, &nonce, &key, welcome.session, &proof));
+  builder.Finish(wire::CreateWelcome(builder, welcome.version, node, &nonce, &key, welcome.session, &proof));
   return finished(builder);
 }
 
 Result<WelcomeMessage> decode_welcome(std::span<const std::byte> payload) {
   WEFT_TRY(const auto table, Decoded<wire::Welcome>::make(payload, "welcome"));
   WEFT_CHECK(check_opening(table, "welcome"));
-  return WelcomeMessage{table->node()->str(), unpacked(*table->nonce()), unpacked(*table->key()), table->session(),
-                        unpacked(*table->proof())};
+  return WelcomeMessage{table->node()->str(), unpacked(*table->nonce()), unpacked(*table->key()),
+                        table->session(),     unpacked(*table->proof()), table->version()};
+}
+
+Status check_version(std::uint16_t version, const std::string& node) {
+  if (version == kWireVersion) return {};
+  return Error{Errc::unsupported, fmt::format("a handshake: node {} has wire version {}, this node has {}",
+                                              printable(node), version, kWireVersion)};
 }
 
 std::vector<std::byte> encode_confirm(const Bytes32& proof) {

@@ -38,9 +38,10 @@ struct PeerSwarmsParts {
 
 // Sums of all swarms. Counters never fall.
 struct SwarmFigures {
-  std::uint64_t sent = 0, received = 0;  // units
-  std::uint64_t declined = 0;            // offers
-  std::size_t swarms = 0, hungry = 0;    // versions that this node fetches or sends by a swarm now
+  std::uint64_t sent = 0;  // units
+  ReceivedUnits received;
+  std::uint64_t declined = 0;          // offers
+  std::size_t swarms = 0, hungry = 0;  // versions that this node fetches or sends by a swarm now
 };
 
 // Any thread. A node that has units of a version sends them, whether or not it fetches by swarms itself.

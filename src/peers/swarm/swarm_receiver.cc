@@ -135,7 +135,7 @@ void SwarmReceiver::arrived(const Digest& manifest, std::span<const ChunkRun> ru
 void SwarmReceiver::ended(const PeerOffer& offer, bool arrived) {
   const auto now = parts_.time.now();
   const MutexLock lock(mutex_);
-  if (arrived) ++sums_.received;
+  if (arrived) sums_.received.add(offer.giver());
   SwarmSession* session = find(offer.manifest());
   if (session == nullptr) return;
   session->read(offer.node(), offer.unit(), arrived, now);
@@ -272,7 +272,7 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     if (unit) {
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,
                                                     session->version().runs(unit->unit), std::move(unit->place),
-                                                    unit->by_name, std::move(unit->given_up)));
+                                                    unit->giver, std::move(unit->given_up)));
       offered = true;
     }
     wake();

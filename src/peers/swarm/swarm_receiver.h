@@ -32,13 +32,15 @@ struct FetchedVersion {
   Digest manifest;
   std::uint32_t units = 0, here = 0;
   std::size_t partners = 0;
-  std::uint64_t received = 0, declined = 0;  // offers
+  ReceivedUnits received;
+  std::uint64_t declined = 0;  // offers
   bool hungry = false, done = false;
 };
 
 // Units that were stored and offers that were declined, of all versions, forgotten ones too.
 struct ReceivedSums {
-  std::uint64_t received = 0, declined = 0;
+  ReceivedUnits received;
+  std::uint64_t declined = 0;
 };
 
 // Any thread; run() on one at a time. It calls out without a lock.

@@ -354,14 +354,21 @@ bool SwarmSender::waits_for_read(const std::string& node) const {
   });
 }
 
-// Returns the next answers, one for each version that has one, so that no version takes all uploads.
+// Returns the next answers: those of the first class of traffic that has any.
 std::vector<SwarmSender::Upload> SwarmSender::choose(SwarmTime now) {
-  std::vector<Upload> uploads;
   const MutexLock lock(mutex_);
+  auto uploads = choose(now, Traffic::foreground);
+  if (uploads.empty()) uploads = choose(now, Traffic::ahead);
+  return uploads;
+}
+
+// Returns one answer for each version that has one of this class, so that no version takes all uploads.
+std::vector<SwarmSender::Upload> SwarmSender::choose(SwarmTime now, Traffic traffic) {
+  std::vector<Upload> uploads;
   auto at = sessions_.upper_bound(last_);
   for (std::size_t i = 0; i < sessions_.size(); ++i, ++at) {
     if (at == sessions_.end()) at = sessions_.begin();
-    auto upload = next(at->first, *at->second, now);
+    auto upload = next(at->first, *at->second, now, traffic);
     if (!upload) continue;
     last_ = at->first;
     uploads.push_back(*std::move(upload));
@@ -369,8 +376,9 @@ std::vector<SwarmSender::Upload> SwarmSender::choose(SwarmTime now) {
   return uploads;
 }
 
-std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Session& session, SwarmTime now) {
-  while (const auto answer = session.uploads.next(now)) {
+std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Session& session, SwarmTime now,
+                                                     Traffic traffic) {
+  while (const auto answer = session.uploads.next(now, static_cast<std::uint8_t>(traffic))) {
     const auto waiting = session.waiting.find(answer->want);
     if (waiting == session.waiting.end()) {  // not expected; the upload must not last for ever
       if (answer->unit) session.uploads.ended(answer->node, *answer->unit, false);

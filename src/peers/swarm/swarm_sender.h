@@ -5,6 +5,7 @@
 // the local chunks; later chunks are reported by arrived(). Wants, versions and uploads are bounded: of the Wants that
 // run() has not seen and those that wait there are kWantsWaiting at most, each with one copy of its set. A node that
 // has not read a unit within kUploadMax gets one at a time until it has read one, so that it cannot hold all uploads.
+// While a Want of a reader (Traffic::foreground) can get a unit, no other Want of any version gets one.
 //
 // The upload of a name ends when its asker reports it (Join::read), when the asker leaves, or after kNamedMax. After
 // that time it counts as read, so that its unit is not read twice while an asker is slow. Only a hungry asker gets the
@@ -163,7 +164,9 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   void note_slow(const std::string& node) WEFT_REQUIRES(mutex_);
   static void forget(Session& session, SwarmNode node, std::vector<PendingReply>& dropped);
   std::vector<Upload> choose(SwarmTime now) WEFT_EXCLUDES(mutex_);
-  std::optional<Upload> next(const Digest& manifest, Session& session, SwarmTime now) WEFT_REQUIRES(mutex_);
+  std::vector<Upload> choose(SwarmTime now, Traffic traffic) WEFT_REQUIRES(mutex_);
+  std::optional<Upload> next(const Digest& manifest, Session& session, SwarmTime now, Traffic traffic)
+      WEFT_REQUIRES(mutex_);
   void send(Upload upload, UnitStock& stock) WEFT_EXCLUDES(mutex_);
   void failed(const Upload& upload, const Error& error) WEFT_EXCLUDES(mutex_);
   void ended(const Digest& manifest, std::uint64_t session, SwarmNode node, std::uint32_t unit, bool read)

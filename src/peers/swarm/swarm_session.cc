@@ -53,7 +53,7 @@ void SwarmSession::done_since(SwarmTime now) {
   if (!downloads_.is_done() || done_at_) return;
   done_at_ = now;
   log_debug(LogCategory::peers, "swarm of manifest {}: lacks no unit any more, has received {} and declined {}",
-            to_hex(manifest_), received_, downloads_.declined());
+            to_hex(manifest_), received_.all(), downloads_.declined());
 }
 
 // A node that is hungry is looked at when its hunger begins: due() names that time.
@@ -170,9 +170,14 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
     if (by_name && unit) unread_.push_back(*unit);
     return std::nullopt;
   }
-  const Read read{node, now};
+  const Read read{node, giver_of(node), now};
   reads_.insert_or_assign(*unit, read);
-  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, by_name, read.given_up};
+  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, read.giver, read.given_up};
+}
+
+UnitGiver SwarmSession::giver_of(SwarmNode node) const {
+  if (is_clerk(node)) return UnitGiver::origin;
+  return downloads_.is_source(node) ? UnitGiver::source : UnitGiver::partner;
 }
 
 void SwarmSession::was_silent_for(SwarmNode node) {
@@ -191,7 +196,8 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
   if (arrived) {
     const std::chrono::nanoseconds took = now - ended.begun;
     usual_read_ = usual_read_.count() == 0 ? took : (usual_read_ * 7 + took) / 8;
-    if (++received_ == 1)
+    received_.add(ended.giver);
+    if (received_.all() == 1)
       log_debug(LogCategory::peers, "swarm of manifest {}: the first unit, {} of {}, came from {}", to_hex(manifest_),
                 unit, version_->count(), is_clerk(*number) ? "the origin" : node);
     downloads_.arrived(*number, unit, now);

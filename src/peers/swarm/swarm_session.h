@@ -46,7 +46,7 @@ struct WantCall {
 struct AcceptedUnit {
   std::uint32_t unit = 0;
   OfferPlace place;
-  bool by_name = false;
+  UnitGiver giver = UnitGiver::partner;
   GivenUp given_up;
 };
 
@@ -117,11 +117,12 @@ class SwarmSession {
   std::optional<SwarmTime> due(SwarmTime now) const;
 
   const Downloads& downloads() const { return downloads_; }
-  std::uint64_t received() const { return received_; }  // units
+  const ReceivedUnits& received() const { return received_; }
 
  private:
   struct Read {
     SwarmNode node = 0;
+    UnitGiver giver = UnitGiver::partner;
     SwarmTime begun{};
     GivenUp given_up = std::make_shared<std::atomic<bool>>(false);
   };
@@ -130,6 +131,7 @@ class SwarmSession {
   bool is_partner(std::string_view node) const { return !node.empty() && node != self_; }
   std::optional<SwarmNode> number_of(std::string_view node);
   bool is_clerk(SwarmNode node) const { return clerk_number_ == node; }
+  UnitGiver giver_of(SwarmNode node) const;
   void meet_clerk(const std::string& node, SwarmTime now);
   void lost_source(SwarmTime now);
   Result<OfferHead> checked(const Answer& answer, bool by_name) const;
@@ -156,7 +158,7 @@ class SwarmSession {
   std::string spare_clerk_;                  // the directory node, if it named itself as a clerk
   std::optional<SwarmNode> clerk_number_;    // of any clerk, and of no node: a clerk may be a partner as well
   std::deque<std::uint32_t> read_, unread_;  // units to report to the clerk
-  std::uint64_t received_ = 0;
+  ReceivedUnits received_;
 
   bool hungry_ = false;  // and logged
 

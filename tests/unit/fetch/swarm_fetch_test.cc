@@ -537,6 +537,30 @@ TEST_CASE("who reads one shard of a version from the start gets the others too, 
   CHECK(!shards.store.open_blob(shards.blob(3)).ok());
 }
 
+TEST_CASE("a reader in order gets the other shards too while other nodes fetch the version") {
+  Shards shards(3);
+  FakeSwarms swarms;
+  FetchOptions options;
+  options.swarms = &swarms;
+  options.patience = kPatience;
+  Fetcher fetcher(shards.store, shards.store, {std::make_shared<OfferSource>(shards.twin)}, options);
+  auto read = std::async(std::launch::async, [&] {
+    return fetcher.bring({shards.version, 1, {0, kDigestChunk}, kDigestChunk}).ok();
+  });
+  CHECK(swarms.wait_until([&] { return swarms.wanted().size() == 2; }));
+  for (int looks = swarms.looks(), i = 0; i < 3; ++i) {  // a round of the thread looks twice: for the shard, for others
+    swarms.tell();
+    CHECK(swarms.wait_until([&] { return swarms.looks() >= looks + 2 * (i + 1); }));
+  }
+  CHECK(fetcher.status().transfers == 1);
+  swarms.partners = true;
+  swarms.tell();
+  CHECK(swarms.wait_until([&] { return swarms.wanted().size() == 3 * Shards::kEach; }));
+  const auto manifest = must(must(shards.store.snapshot())->version(shards.version)).manifest;
+  swarms.offer(manifest, {{shards.blob(1), 0, 1}});
+  CHECK(read.get());
+}
+
 TEST_CASE("the other shards of a version do not evict what the cache has") {
   Shards shards(3);
   FakeSwarms swarms;

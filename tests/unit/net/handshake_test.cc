@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/core.h>
+
 #include "net/session/handshake_messages.h"
 #include "testing.h"
 
@@ -114,7 +116,32 @@ TEST_CASE("a node that calls itself is told so") {
   CHECK(caller.welcomed(view_of(answerer->welcome())).error().message.find("itself") != std::string::npos);
 }
 
-TEST_CASE("messages of other kinds, versions and sizes are refused") {
+TEST_CASE("both sides refuse another wire version, and name the node and both versions") {
+  static constexpr std::uint16_t kOther = 5;
+  const auto named = [](const Error& error, const char* node) {
+    CHECK(error.code == Errc::unsupported);
+    CHECK(error.message ==
+          fmt::format("a handshake: node {} has wire version {}, this node has {}", node, kOther, kWireVersion));
+  };
+  const Secret key = some_key();
+  const HelloMessage hello{"node-a", random_bytes(), EphemeralKey().public_part(), 11, EndpointAddress(16), kOther};
+  const auto answerer =
+      Answerer::answer(self(key, "node-b", 22), view_of(make_frame({FrameKind::hello, 0, 0, 0}, encode_hello(hello))));
+  REQUIRE(answerer.ok());
+  named(answerer->accepted().error(), "node-a");
+  const auto confirm = make_frame({FrameKind::confirm, 0, 22, 0}, encode_confirm(random_bytes()));
+  named(answerer->confirmed(view_of(confirm)).error(), "node-a");
+  const auto answer = testing::must(decode_welcome(view_of(answerer->welcome()).payload));
+  CHECK(answer.node == "node-b");
+  CHECK(answer.version == kWireVersion);
+
+  const Caller caller(self(key, "node-a", 11));
+  const WelcomeMessage welcome{"node-b\n", random_bytes(), random_bytes(), 22, random_bytes(), kOther};
+  const auto frame = make_frame({FrameKind::welcome, 0, 11, 0}, encode_welcome(welcome));
+  named(caller.welcomed(view_of(frame)).error(), "node-b\\x0a");
+}
+
+TEST_CASE("messages of other kinds and sizes are refused") {
   const Secret key = some_key();
   const Caller caller(self(key, "node-a", 11));
   const auto nonsense = make_frame({FrameKind::hello, 0, 0, 0}, testing::random_bytes(200, 5));

@@ -125,17 +125,17 @@ TEST_CASE("a node joins at itself, and fetches a version from its source") {
   REQUIRE(a.swarms.introduced().size() == 1);
   CHECK(a.swarms.introduced().front().members == 1);
   REQUIRE(a.swarms.fetched().size() == 1);
-  CHECK(a.swarms.fetched().front().received == 40);
+  CHECK(a.swarms.fetched().front().received.from_source == 40);
   CHECK(a.swarms.fetched().front().done);
   REQUIRE(s.swarms.sent().size() == 1);
   CHECK(s.swarms.sent().front().is_source);
   CHECK(s.swarms.sent().front().here == 40);
-  CHECK(a.swarms.figures().received == 40);
+  CHECK(a.swarms.figures().received.from_source == 40);
   CHECK(a.swarms.figures().swarms == 1);
   CHECK(a.swarms.figures().hungry == 0);
   CHECK(s.swarms.figures().swarms == 1);
   a.swarms.end();
-  CHECK(a.swarms.figures().received == 40);
+  CHECK(a.swarms.figures().received.from_source == 40);
   CHECK(a.swarms.figures().swarms == 0);
   s.swarms.end();
   CHECK(a.swarms.want(version.manifest(), version.runs()).error().code == Errc::cancelled);
@@ -148,6 +148,7 @@ TEST_CASE("a node is its own clerk of the origin") {
   a.swarms.begin(a.bytes);
   CHECK(a.fetch_all());
   CHECK(a.from_origin == 40);
+  CHECK(a.swarms.figures().received.from_origin == 40);
   REQUIRE(a.swarms.named().size() == 1);
   CHECK(a.swarms.named().front().units == 40);
   CHECK(a.swarms.named().front().is_source);

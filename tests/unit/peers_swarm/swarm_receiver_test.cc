@@ -188,7 +188,7 @@ TEST_CASE("a unit that arrived is wanted no more, and its node gets another want
   node.run();
   CHECK(node.open<Want>() == Counts{{"p", kWantsOpen}});
   CHECK(node.status().here == 1);
-  CHECK(node.status().received == 1);
+  CHECK(node.status().received.from_partners == 1);
   for (std::size_t i = 1; i < kWantsOpen; ++i) node.taken<Want>("p");
   const UnitSet has = node.set_of(std::get<Want>(node.taken<Want>("p").request));
   CHECK(has.count() == 1);
@@ -227,7 +227,7 @@ TEST_CASE("a unit that was promised already is declined unread") {
   CHECK(!node.take());
   node.receiver->leave(node.version.manifest());
   CHECK(node.receiver->sums().declined == 1);
-  CHECK(node.receiver->sums().received == 0);
+  CHECK(node.receiver->sums().received.all() == 0);
 }
 
 TEST_CASE("an offer with other than the bytes of its unit is not taken") {
@@ -335,10 +335,30 @@ TEST_CASE("a clerk names units to read, and is told how their reads end") {
   const Join word = node.word();
   CHECK(word == Join{node.version.manifest(), "", Join::State::lives, {3}, {4}});
   CHECK(node.status().here == 1);
+  CHECK(node.status().received.from_origin == 1);
+  CHECK(node.receiver->sums().received.from_origin == 1);
   node.take()->arrived();
   CHECK(node.word().read == std::vector<std::uint32_t>{5});
   node.run();
   CHECK(node.open<Join>().empty());
+}
+
+TEST_CASE("units are counted by who gave them") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, "s"});
+  node.offer("p", 0);
+  for (const std::uint32_t unit : {1U, 2U}) node.offer("s", unit);
+  node.offer("s", 3);
+  for (int i = 0; i < 3; ++i) node.take()->arrived();
+  node.take().reset();  // its read has failed
+  for (const ReceivedUnits& received : {node.status().received, node.receiver->sums().received}) {
+    CHECK(received.from_partners == 1);
+    CHECK(received.from_source == 2);
+    CHECK(received.all() == 3);
+  }
 }
 
 TEST_CASE("a unit that a clerk names although it was promised is reported as not read") {
@@ -821,7 +841,7 @@ TEST_CASE("a receiver leaves its directory node, and drops later offers") {
   REQUIRE(open);
   CHECK(open->unit() == 0);
   open->arrived();
-  CHECK(node.receiver->sums().received == 1);
+  CHECK(node.receiver->sums().received.from_partners == 1);
   CHECK(!node.take());
 }
 

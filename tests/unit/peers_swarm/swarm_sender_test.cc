@@ -415,6 +415,39 @@ TEST_CASE("a version gives way to another one when it was idle for kIdleMin") {
   CHECK(node.looked == SwarmSender::kVersionsMax + 1);
 }
 
+TEST_CASE("a reader's want goes before the other wants of all versions") {
+  TestVersion one(kUploadsAtOnce + 2, 100);
+  TestVersion other(kUploadsAtOnce + 3, 100);  // with the units of `one`
+  for (const TestVersion* read : {&one, &other}) {
+    UnitBytes bytes(other);
+    bytes.add_all();
+    const auto sender = std::make_shared<SwarmSender>(SwarmSender::Parts{
+        [&](const Digest& manifest) { return (manifest == one.manifest() ? one : other).find(manifest); },
+        [](const Digest& /*manifest*/, const std::string& /*node*/) {}, [] {}});
+    sender->begin(bytes);
+    const auto ask = [&](std::string_view node, const TestVersion& version, Traffic traffic) {
+      auto reply = std::make_shared<KeptReply>();
+      sender->receive(node, {version.manifest(), UnitSet(version.units()->count()).encode(), {}, false, false, traffic},
+                      PendingReply(reply));
+      sender->run();
+      return reply;
+    };
+    std::vector<Asked> held;
+    for (std::size_t i = 0; i < kUploadsAtOnce; ++i) held.push_back(ask("a", one, Traffic::ahead));
+    const Asked ahead = ask("b", read == &one ? other : one, Traffic::ahead);
+    const Asked waited = ask("c", *read, Traffic::foreground);
+    CHECK(!waited->reply);
+    end(held.front(), 0);
+    sender->run();
+    CHECK(unit_of(waited));
+    CHECK(!ahead->reply);
+    end(waited, 0);
+    sender->run();
+    CHECK(unit_of(ahead));
+    sender->end();
+  }
+}
+
 TEST_CASE("a malformed set is refused, and an unknown version has the error of its lookup") {
   Sending node(4);
   Want want;

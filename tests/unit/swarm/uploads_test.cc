@@ -203,8 +203,9 @@ TEST_CASE("a lower class of traffic goes first") {
     CHECK(sender.want(1, set_of(6, {4, 5}), {}, false, 2));
     CHECK(sender.want(2, UnitSet(6), {}, false, 0));
     CHECK(sender.want(3, UnitSet(6), {}, false, 1));
+    CHECK_FALSE(sender.uploads.next(sender.now, 3));  // no want of this class
     CHECK(sender.uploads.next(sender.now)->node == 2);
-    CHECK(sender.uploads.next(sender.now)->node == 3);
+    CHECK(sender.uploads.next(sender.now, 1)->node == 3);
     CHECK(sender.uploads.next(sender.now)->node == 1);
   }
 }
