@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <grp.h>
 #include <pwd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "base/text.h"
 #include "os/acting_as.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -55,7 +55,7 @@ Result<Grant> parse_grant(std::span<const std::string> who) {
 }
 
 Status check_access(const Grant& grant, const PeerCredentials& peer, std::string_view what) {
-  if (peer.uid == 0 || peer.uid == ::geteuid() || grant.users.contains(peer.uid)) return {};
+  if (peer.uid == 0 || peer.uid == own_user() || grant.users.contains(peer.uid)) return {};
   const auto granted = [&](gid_t group) { return grant.groups.contains(group); };
   if (granted(peer.gid) || std::any_of(peer.groups.begin(), peer.groups.end(), granted)) return {};
   return Error{Errc::permission,

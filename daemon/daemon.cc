@@ -44,13 +44,6 @@ void notify(const std::string& socket, std::string_view state) {
 
 constexpr auto kGrace = std::chrono::seconds(10);  // time for cancelled requests to end
 
-sigset_t stop_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
-  return set;
-}
-
 constexpr std::uint64_t kImportsPart = 4;  // imports that run at once have a quarter of the memory
 constexpr std::uint64_t kImportsMin = 512U << 20U;
 
@@ -63,7 +56,7 @@ bool is_short_of_space(const Store& store) {
 
 // True if SIGTERM or SIGINT is pending. Discards pending SIGHUPs, which have no effect during startup.
 bool told_to_stop() {
-  const sigset_t set = stop_signals();
+  const sigset_t set = daemon_signals();
   const timespec now{};
   for (int signal = 0; (signal = ::sigtimedwait(&set, nullptr, &now)) > 0;)
     if (signal != SIGHUP) return true;
@@ -83,7 +76,7 @@ class Daemon {
     say("READY=1");
     log_info("weftd {} serves {}", WEFT_VERSION, config_.get()->store);
     for (;;) {
-      const sigset_t set = stop_signals();
+      const sigset_t set = daemon_signals();
       int signal = 0;
       if (::sigwait(&set, &signal) != 0) continue;
       if (signal != SIGHUP) break;
@@ -260,6 +253,13 @@ Result<SettingValues> gather_settings(const DaemonOptions& options) {
   SettingValues values = gather_settings(options, mistakes);
   WEFT_CHECK(first_of(mistakes));
   return values;
+}
+
+sigset_t daemon_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  return set;
 }
 
 Result<bool> run_daemon(const DaemonOptions& options) {

@@ -1,6 +1,4 @@
 // Publishes for a client. The client lists the files and opens each one on request, with its own rights.
-#include <unistd.h>
-
 #include <algorithm>
 #include <span>
 
@@ -14,6 +12,7 @@
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
 #include "fetch/requests/version.h"
+#include "os/sys.h"
 #include "publish/import_sources.h"
 #include "weft/store/walk.h"
 
@@ -170,7 +169,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
 // Checks whether a user may publish. A mount asks this for users that write into its new/.
 Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& request, DaemonParts& parts) {
   PeerCredentials user = call.peer();
-  const bool of_others = user.uid == 0 || user.uid == ::geteuid();
+  const bool of_others = user.uid == 0 || user.uid == own_user();
   if (!of_others && request.uid != user.uid)
     return Error{Errc::permission, "weftd: only root may ask for the rights of another user"};
   if (of_others) {

@@ -109,9 +109,7 @@ class Parser {
 
 // Call before any thread starts, because threads inherit the mask.
 void block_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  const sigset_t set = daemon_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 

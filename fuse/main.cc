@@ -5,14 +5,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
-#include <memory>
 #include <span>
+#include <system_error>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -61,15 +60,15 @@ Status check_apart(const MountOptions& options) {
 
 // Makes all paths valid from "/", the working directory of the background process.
 Status resolve_paths(MountOptions& options) {
-  const std::unique_ptr<char, void (*)(void*)> store(::realpath(options.store.c_str(), nullptr), std::free);
-  if (!store) return sys_error(errno, "store " + options.store);
-  options.store = store.get();
+  std::error_code failed;
+  const auto store = std::filesystem::canonical(options.store, failed);
+  if (failed) return sys_error(failed.value(), "store " + options.store);
+  options.store = store.string();
   WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory, options.non_empty));
   options.directory = place.path;
   WEFT_CHECK(check_apart(options));
   if (!place.cleared.empty()) std::cerr << "mount.weft: " << printable_lines(place.cleared) << '\n' << std::flush;
   if (!options.log_file.empty()) {
-    std::error_code failed;
     options.log_file = std::filesystem::absolute(options.log_file, failed).string();
     if (failed) return sys_error(failed.value(), "log file");
   }

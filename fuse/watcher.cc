@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <utility>
@@ -16,13 +17,14 @@
 #include "fuse/process/mounting.h"
 #include "fuse/process/supervisor.h"
 #include "os/mounts.h"
+#include "os/unix_socket.h"
 #include "weft/store/store.h"
 
 namespace weft {
 namespace {
 
 constexpr int kWakeSignal = SIGUSR1;  // only interrupts a system call
-constexpr int kWakeEveryMs = 20;
+constexpr std::chrono::milliseconds kWakeEvery{20};
 constexpr int kLookEveryMs = 5000;
 constexpr unsigned kIdlePollsMax = 4;
 
@@ -162,10 +164,9 @@ void Watcher::rest() {
 // Ends the loop. Interrupts its thread until the loop has ended: it may be about to sleep.
 void Watcher::end_loop() {
   session_.stop();
-  pollfd ended{ended_.fd(), POLLIN, 0};
   do {
     ::pthread_kill(loop_thread_, kWakeSignal);
-  } while (::poll(&ended, 1, kWakeEveryMs) <= 0);
+  } while (!wait_for(ended_.fd(), POLLIN, kWakeEvery));
 }
 
 void Watcher::run() {

@@ -115,11 +115,12 @@ int Performer::act(int directory, const Announcement& announcement) {
 
 Status Performer::perform(const Announcement& announcement) {
   const std::string path = mount_ + "/" + announcement.directory;
-  const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!directory.valid()) return is_gone(errno) ? Status(gone(path)) : Status();  // the model was removed again
-  WEFT_TRY(const auto facts, stat_fd(directory.get(), path));
+  const auto directory = open_file(path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (!directory.ok())  // the model was removed again
+    return is_gone(directory.error().os_error) ? Status(gone(path)) : Status();
+  WEFT_TRY(const auto facts, stat_fd(directory->get(), path));
   if (facts.st_dev != device_) return gone(path);
-  const int failed = act(directory.get(), announcement);
+  const int failed = act(directory->get(), announcement);
   if (is_gone(failed)) return gone(path);
   if (failed != 0 && !is_passed_over(failed))
     log_warning("announcing {}/{}: {}", path, announcement.name, sys_error(failed, "").message);

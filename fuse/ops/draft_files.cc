@@ -93,7 +93,7 @@ Status draft_release(Server& server, fuse_req_t request, fuse_ino_t node, fuse_f
   close_draft(server, node, file);
   fuse_reply_err(request, 0);
   if (!is_for_writing(file)) return {};
-  if (const auto dir = server.drafts->parent(ino_of(node)); dir.ok()) server.checkpoints->changed(*dir, user);
+  if (const auto dir = server.drafts->places().parent(ino_of(node)); dir.ok()) server.checkpoints->changed(*dir, user);
   return {};
 }
 

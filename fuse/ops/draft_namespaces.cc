@@ -10,7 +10,7 @@ namespace {
 // Returns the directory of models/ that a shared directory of new/ stands for, or nothing.
 std::optional<Ino> namespace_of(Server& server, Ino dir) {
   if (!server.drafts->is_shared(dir)) return std::nullopt;
-  const auto path = server.drafts->path(dir);
+  const auto path = server.drafts->places().path(dir);
   if (!path.ok()) return std::nullopt;
   Ino found = kModelsIno;
   for (std::size_t begin = 0; begin < path->size();) {

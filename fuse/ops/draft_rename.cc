@@ -98,7 +98,7 @@ bool is_publish(Server& server, Ino dir, const char* name, Ino new_dir, const Pu
   order.to = new_dir;
   order.name = name;
   order.tag = to.tag;
-  const auto path = server.drafts->path(new_dir);
+  const auto path = server.drafts->places().path(new_dir);
   if (!path.ok()) return false;
   order.model = path->empty() ? to.name : *path + "/" + to.name;
   return true;

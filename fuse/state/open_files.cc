@@ -1,7 +1,5 @@
 #include "fuse/state/open_files.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -9,6 +7,7 @@
 
 #include "base/log.h"
 #include "drafts/draft_file.h"
+#include "os/memory_file.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -320,8 +319,9 @@ void OpenFiles::close_stray_ids() {
     if (retired.backing_id > 0) Passthrough::close(device_, retired.backing_id);
     table_.finish(retired);
   }
-  const Fd file(::memfd_create("weft-next-backing-id", MFD_CLOEXEC));
-  const auto next = Passthrough::open(device_, file.get());
+  const auto file = memory_file("weft-next-backing-id");
+  if (!file.ok()) return;
+  const auto next = Passthrough::open(device_, file->get());
   if (!next.ok()) return;
   close_unrecorded(table_.recorded_up_to() + 1, *next);
   Passthrough::close(device_, *next);

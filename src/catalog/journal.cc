@@ -1,16 +1,15 @@
 #include "catalog/journal.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include <fmt/core.h>
 
 #include "diskformat/record.h"
+#include "os/entries.h"
 #include "os/page_cache.h"
 
 namespace weft {
@@ -74,8 +73,7 @@ Status pull_marks_back(int fd, std::uint64_t journal_end, std::string_view where
 Status cut(int fd, std::uint64_t size, std::string_view path) {
   WEFT_TRY(struct stat st, stat_fd(fd, path));
   if (static_cast<std::uint64_t>(st.st_size) <= size) return {};
-  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return sys_error(errno, fmt::format("{}: truncate", path));
-  return {};
+  return resize_file(fd, size, fmt::format("{}: truncate", path));
 }
 
 using Span = std::span<const std::byte>;

@@ -1,9 +1,7 @@
 #include "catalog/layout.h"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +19,8 @@
 #include "index/env.h"
 #include "index/tables.h"
 #include "os/file_lock.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -119,7 +119,7 @@ Status share_locks(const SafePath& path) {
 // Refuses root a store that other users can write to: with the store's content they could control what root does. The
 // group bits also cover the grants of an access control list.
 Status check_writers(const SafePath& path) {
-  if (::geteuid() != 0 || trusts_all_owners()) return {};
+  if (own_user() != 0 || trusts_all_owners()) return {};
   std::vector<SafePath> directories = {path};
   for (std::string_view name : kDirectories) directories.push_back(path / name);
   for (const SafePath& directory : directories) {
@@ -232,7 +232,7 @@ Status create_store(const std::string& path, const CreateOptions& options) {
     if (!status.ok()) static_cast<void>(remove_store(store));
   }
   if (!status.ok() && !stat_file(identity_path(store)).ok()) static_cast<void>(remove_maker_lock(store));
-  if (!status.ok() && !was_there) static_cast<void>(::rmdir(path.c_str()));
+  if (!status.ok() && !was_there) static_cast<void>(remove_empty_directory(path));
   return status;
 }
 
@@ -331,9 +331,9 @@ Status check_file_system(const SafePath& directory) {
 // On a full disk the spare takes the free space: the space that release_spare() freed before, or space from gc.
 void make_spare(const SafePath& store_path) {
   const SafePath path = spare_path(store_path);
-  struct statvfs fs {};
-  if (::fstatvfs(store_path.root().fd(), &fs) != 0) return;
-  const std::uint64_t wanted = std::min(kSpareBytes, std::uint64_t{fs.f_blocks} * fs.f_frsize / kShare);
+  const auto disk = disk_space(store_path.root().fd());
+  if (!disk) return;
+  const std::uint64_t wanted = std::min(kSpareBytes, disk->total / kShare);
   const auto fd = open_file(path, O_WRONLY | O_CREAT, 0600);
   if (!fd.ok()) return;
   for (std::uint64_t bytes = wanted; bytes >= kSmallest; bytes /= 2)

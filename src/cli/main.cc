@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
                                    .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
                                    .columns = terminal_columns,
                                    .variable = variable,
-                                   .is_root = ::geteuid() == 0,
+                                   .is_root = weft::own_user() == 0,
                                    .program_directory = weft::own_program_directory(),
                                    .interrupt = weft::interrupt_signal(),
                                    .catch_interrupts = weft::catch_interrupts};

@@ -1,9 +1,6 @@
 #include "daemon_api/cold_wire.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/core.h>
@@ -11,6 +8,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "blobs/held_pack.h"
+#include "os/sys.h"
 #include "os/unix_socket.h"
 
 namespace weft {
@@ -101,8 +99,7 @@ Result<ColdAnswer> encode_cold_pieces(const std::vector<Run>& pieces) {
   ColdAnswer answer;
   for (const auto& pack : packs) {
     wire.packs.push_back({pack->id(), pack->size()});
-    answer.fds.emplace_back(::fcntl(pack->fd(), F_DUPFD_CLOEXEC, 0));
-    if (!answer.fds.back().valid()) return sys_error(errno, "a descriptor for a mount");
+    WEFT_TRY(answer.fds.emplace_back(), duplicate(pack->fd(), "a descriptor for a mount"));
   }
   answer.body = encode_fields(wire);
   return answer;

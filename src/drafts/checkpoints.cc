@@ -132,7 +132,7 @@ bool Checkpoints::wanted(Ino dir) {
   for (;;) {
     const auto due = due_.find(dir);
     if (scanning_ == dir || (due != due_.end() && due->second.when <= now)) return true;
-    const auto above = dir == kNewIno ? Error{Errc::not_found, ""} : tree_.parent(dir);
+    const auto above = dir == kNewIno ? Error{Errc::not_found, ""} : tree_.places().parent(dir);
     if (!above.ok()) return false;
     dir = *above;
   }
@@ -152,7 +152,7 @@ void Checkpoints::wait_for_scan(Ino dir) {
 bool Checkpoints::is_in_training(Ino dir) {
   while (!tree_.is_shared(dir)) {
     if (tree_.lookup(dir, kDraftFactsFile).ok()) return true;
-    const auto above = tree_.parent(dir);
+    const auto above = tree_.places().parent(dir);
     if (!above.ok()) return false;
     dir = *above;
   }
@@ -195,9 +195,9 @@ std::vector<std::pair<std::string, DraftFound>> Checkpoints::entries_of(Ino dir)
 void Checkpoints::scan(Ino dir) {
   found_busy_ = false;
   const auto st = tree_.stat(dir);
-  const auto path = tree_.path(dir);
+  const auto path = tree_.places().path(dir);
   if (!st.ok() || !path.ok()) return;  // it was removed
-  if (const auto above = tree_.parent(dir); dir != kNewIno && above.ok())
+  if (const auto above = tree_.places().parent(dir); dir != kNewIno && above.ok())
     if (const auto training = open_training(*above))
       consider(*training, {dir, *st}, path->substr(path->rfind('/') + 1));
   const auto training = open_training(dir);

@@ -44,10 +44,6 @@ Result<Fd> make_and_open(int directory, const std::string& name, mode_t mode, co
   return fd;
 }
 
-Error moved_away() {
-  return {Errc::changed, "a draft: it has moved"};
-}
-
 std::size_t components_of(const std::string& path) {
   return path.empty() ? 0 : 1 + static_cast<std::size_t>(std::ranges::count(path, '/'));
 }
@@ -55,7 +51,7 @@ std::size_t components_of(const std::string& path) {
 // Opens a directory to add an entry. ELOOP: the path of the entry would be too long for path().
 Result<Fd> open_to_add(DraftTree& tree, Ino dir) {
   WEFT_TRY(Fd directory, tree.open_directory(dir));
-  WEFT_TRY(const std::string path, tree.path(dir));
+  WEFT_TRY(const std::string path, tree.places().path(dir));
   if (components_of(path) == limits::kPathComponentsMax) return too_deep(path);
   return directory;
 }
@@ -95,38 +91,16 @@ DraftTree::DraftTree(Fd folder, Fd root, const struct stat& st, DraftRules rules
       root_(std::move(root)),
       root_st_(st),
       rules_(rules),
-      hides_mappings_(is_on_overlay(root_.get())) {}
-
-Ino DraftTree::number_of(const struct stat& st) const {
-  if (inode_of(st) == inode_of(root_st_)) return kNewIno;
-  return kNewIno | (st.st_ino & kDraftNumberMask);
-}
-
-void DraftTree::forget(Ino ino) {
-  const std::lock_guard lock(mutex_);
-  places_.erase(ino);
-}
-
-Result<std::string> DraftTree::path(Ino ino) const {
-  const std::lock_guard lock(mutex_);
-  std::string path;
-  for (unsigned depth = 0; ino != kNewIno; ++depth) {
-    const auto place = places_.find(ino);
-    if (place == places_.end()) return moved_away();
-    if (depth == limits::kPathComponentsMax) return too_deep(path);
-    path = path.empty() ? place->second.name : place->second.name + "/" + path;
-    ino = place->second.dir;
-  }
-  return path;
-}
+      hides_mappings_(is_on_overlay(root_.get())),
+      places_(st) {}
 
 Result<OpenedFile> DraftTree::reach(Ino ino, int flags) {
-  WEFT_TRY(const std::string path, this->path(ino));
+  WEFT_TRY(const std::string path, places_.path(ino));
   auto fd = open_below(root_.get(), path.empty() ? "." : path, flags);
-  if (!fd.ok()) return fd.error().code == Errc::not_found ? moved_away() : fd.error();
+  if (!fd.ok()) return fd.error().code == Errc::not_found ? draft_moved() : fd.error();
   OpenedFile file{std::move(fd).value(), {}};
   WEFT_TRY(file.st, stat_fd(file.fd.get(), path));
-  return number_of(file.st) == ino ? Result<OpenedFile>(std::move(file)) : moved_away();
+  return places_.number_of(file.st) == ino ? Result<OpenedFile>(std::move(file)) : draft_moved();
 }
 
 // Opens a file. Another mount of this store may have moved it: then the whole tree is searched.
@@ -149,7 +123,7 @@ DraftUse DraftTree::search(const Visit& visit) {
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     above.resize(entry.depth + 1);
-    const auto draft = found(entry.st, above.back(), entry.name);
+    const auto draft = places_.found(entry.st, above.back(), entry.name);
     if (!draft.ok()) return WalkNext::pass;
     if (visit) visit(above.back(), entry.name);
     count.add(entry.st);
@@ -164,18 +138,18 @@ DraftUse DraftTree::search(const Visit& visit) {
 }
 
 void DraftTree::opened(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.insert(fd);
 }
 
 void DraftTree::closed(int fd) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.erase(fd);
 }
 
 DraftUse DraftTree::use() {
   DraftUse use = search();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const int fd : open_) {
     const auto st = stat_fd(fd, "a draft");
     if (!st.ok() || st->st_nlink != 0) continue;
@@ -185,20 +159,9 @@ DraftUse DraftTree::use() {
   return use;
 }
 
-// Caches the place of an entry of `dir`.
-Result<DraftFound> DraftTree::found(const struct stat& st, Ino dir, const std::string& name) {
-  if (st.st_dev != root_st_.st_dev) return other_file_system(name);
-  if ((st.st_ino & ~std::uint64_t{kDraftNumberMask}) != 0) return too_large(name);
-  const DraftFound found{number_of(st), st};
-  if (found.ino == kNewIno) return found;
-  const std::lock_guard lock(mutex_);
-  places_[found.ino] = {dir, name};
-  return found;
-}
-
 Result<DraftFound> DraftTree::found_at(int directory, Ino dir, const std::string& name) {
   WEFT_TRY(const struct stat st, stat_at(directory, name));
-  WEFT_TRY(DraftFound draft, found(st, dir, name));
+  WEFT_TRY(DraftFound draft, places_.found(st, dir, name));
   draft.generation = birth_at(directory, name);
   return draft;
 }
@@ -232,7 +195,7 @@ Status DraftTree::list(Ino dir, off_t offset, const AddEntry& add) {
   return read_directory(directory.fd, offset, [&](const std::string& name, off_t next) {
     if (name == "." || name == "..") return add(name, self, next);
     const auto st = stat_at(directory.fd.get(), name);
-    const auto draft = st.ok() ? found(*st, dir, name) : Result<DraftFound>(st.error());
+    const auto draft = st.ok() ? places_.found(*st, dir, name) : Result<DraftFound>(st.error());
     return !draft.ok() || add(name, *draft, next);  // it may have been removed meanwhile
   });
 }
@@ -279,14 +242,14 @@ Status DraftTree::own(Ino ino, bool empty) {
 }
 
 Status DraftTree::replace_by_copy(Ino ino, int original, bool empty) {
-  WEFT_TRY(const Place place, this->place(ino));
+  WEFT_TRY(const DraftPlaces::Place place, places_.place(ino));
   WEFT_TRY(const Fd directory, open_directory(place.dir));
   WEFT_TRY(const struct stat st, stat_fd(original, place.name));
   WEFT_TRY(const Fd made, make_nameless_file(directory.get(), 0600));
   WEFT_CHECK(weft::set_mode(made.get(), st.st_mode & kPermissions, place.name));
   if (!empty) WEFT_CHECK(copy_content(original, made.get(), static_cast<std::uint64_t>(st.st_size), place.name));
   WEFT_CHECK(put_file(made.get(), directory.get(), place.name));
-  forget(ino);
+  places_.forget(ino);
   return {};
 }
 
@@ -370,7 +333,7 @@ Status DraftTree::remove(Ino dir, const std::string& name, int flags) {
   WEFT_TRY(const Fd directory, open_directory(dir));
   const auto gone = found_at(directory.get(), dir, name);
   WEFT_CHECK(remove_at(directory.get(), name, flags));
-  if (gone.ok()) forget(gone->ino);
+  if (gone.ok()) places_.forget(gone->ino);
   return {};
 }
 
@@ -379,8 +342,8 @@ Status DraftTree::rename(const UserIds& user, Ino dir, const std::string& name, 
   std::optional<ActingAs> acting(std::in_place, user);
   WEFT_TRY(const Fd from, open_directory(dir));
   WEFT_TRY(const Fd to, open_to_add(*this, new_dir));
-  WEFT_TRY(const std::string old_path, path(dir));
-  WEFT_TRY(const std::string new_path, path(new_dir));
+  WEFT_TRY(const std::string old_path, places_.path(dir));
+  WEFT_TRY(const std::string new_path, places_.path(new_dir));
   acting.reset();  // the user may lack the right to list a directory that moves along
   const std::size_t before = components_of(old_path), now = components_of(new_path);
   if (now > before) WEFT_CHECK(check_depth(from, name, now + 1));
@@ -406,22 +369,9 @@ Status DraftTree::set_owner(Ino ino, uid_t uid, gid_t gid) {
 Status DraftTree::set_times(Ino ino, const timespec times[2]) {
   WEFT_TRY(const OpenedFile file, open_there(ino, O_PATH));
   if (!S_ISLNK(file.st.st_mode)) return change_times(file.fd.get(), times);
-  WEFT_TRY(const Place place, this->place(ino));
+  WEFT_TRY(const DraftPlaces::Place place, places_.place(ino));
   WEFT_TRY(const Fd directory, open_directory(place.dir));
   return change_link_times(directory.get(), place.name, times);
-}
-
-Result<DraftTree::Place> DraftTree::place(Ino ino) const {
-  const std::lock_guard lock(mutex_);
-  const auto place = places_.find(ino);
-  if (place == places_.end()) return moved_away();
-  return place->second;
-}
-
-Result<Ino> DraftTree::parent(Ino ino) const {
-  if (ino == kNewIno) return kRootIno;
-  WEFT_TRY(const Place found, place(ino));
-  return found.dir;
 }
 
 }  // namespace weft

@@ -2,8 +2,8 @@
 // rights of the calling thread (os/acting_as.h). An Error carries the kernel's errno: a program sees what it would see
 // on the store's file system.
 //
-// A number (weft/programs/vfs.h) holds the inode number of the file. The tree caches the place of each number. If a
-// number is unknown or has moved, it searches the whole tree: so a new server can use the numbers of an earlier one.
+// The tree caches the place of each number (draft_places.h). If a number is unknown or has moved, it searches the whole
+// tree: so a new server can use the numbers of an earlier one.
 //
 // A path has at most limits::kPathComponentsMax components. No call makes or moves an entry beyond that (ELOOP): no
 // number would lead there. Any thread.
@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
-#include <unordered_map>
 
+#include "base/mutex.h"
+#include "drafts/draft_places.h"
 #include "drafts/draft_rules.h"
 #include "os/beneath.h"
 #include "os/sys.h"
@@ -28,12 +28,6 @@
 #include "weft/store/publish.h"
 
 namespace weft {
-
-struct DraftFound {
-  Ino ino = 0;
-  struct stat st {};
-  std::uint64_t generation = 0;  // tells drafts apart that have the same inode number after each other
-};
 
 struct DraftCreated {
   DraftFound found;
@@ -87,9 +81,7 @@ class DraftTree {
   // Makes an existing directory a shared one. The drafts in it become their makers' alone. Best effort.
   void share_directory(Ino dir);
 
-  Result<Ino> parent(Ino ino) const;
-  // The path from new/ down, as "org/m"; "" for new/ itself.
-  Result<std::string> path(Ino ino) const;
+  const DraftPlaces& places() const { return places_; }  // of the entries found so far
   // Registers a file that is open here by this descriptor, until closed(): it counts even if it loses its name.
   void opened(int fd);
   void closed(int fd);
@@ -104,21 +96,12 @@ class DraftTree {
   int folder() const { return folder_.get(); }  // STORE/drafts
 
  private:
-  struct Place {
-    Ino dir = 0;
-    std::string name;
-  };
-
   DraftTree(Fd folder, Fd root, const struct stat& st, DraftRules rules);
   Result<OpenedFile> open_there(Ino ino, int flags);
   Result<OpenedFile> reach(Ino ino, int flags);
   bool is_others(const OpenedFile& file) const;
   Status replace_by_copy(Ino ino, int original, bool empty);
-  Result<Place> place(Ino ino) const;
   Result<DraftFound> found_at(int directory, Ino dir, const std::string& name);
-  Result<DraftFound> found(const struct stat& st, Ino dir, const std::string& name);
-  Ino number_of(const struct stat& st) const;
-  void forget(Ino ino);
   mode_t allowed(Ino dir, mode_t mode);
 
   const Fd folder_;
@@ -126,9 +109,9 @@ class DraftTree {
   const struct stat root_st_;
   const DraftRules rules_;
   const bool hides_mappings_;
-  mutable std::mutex mutex_;
-  std::unordered_map<Ino, Place> places_;  // guarded by mutex_
-  std::set<int> open_;                     // guarded by mutex_
+  DraftPlaces places_;
+  Mutex mutex_;
+  std::set<int> open_ WEFT_GUARDED_BY(mutex_);
 };
 
 // Gives a file of the user a second name. A change by one of its names first gives that name a file of its own

@@ -1,11 +1,12 @@
 #include "export/export_target.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <fmt/core.h>
 
 #include <utility>
+
+#include "os/entries.h"
 
 namespace weft {
 namespace {
@@ -38,7 +39,7 @@ Result<MadeDirectory> make_directory_in(const Beneath& above, const std::string&
     WEFT_TRY(const struct stat st, stat_fd(directory.fd(), directory.path()));
     return MadeDirectory{std::move(directory), inode_of(st)};
   }();
-  if (!opened.ok()) static_cast<void>(::unlinkat(above.fd(), name.c_str(), AT_REMOVEDIR));
+  if (!opened.ok()) static_cast<void>(remove_at(above.fd(), name, AT_REMOVEDIR));
   return opened;
 }
 

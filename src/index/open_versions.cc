@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include <fmt/core.h>
 
@@ -28,8 +27,7 @@ Result<std::shared_ptr<OpenVersions>> OpenVersions::open(const SafePath& index_d
   SafePath path = path_in(index_dir);
   Fd fd;
   if (inherited >= 0) {
-    fd = Fd(::fcntl(inherited, F_DUPFD_CLOEXEC, 0));
-    if (!fd.valid()) return sys_error(errno, path);
+    WEFT_TRY(fd, duplicate(inherited, path));
   } else {
     auto opened = open_file(path, O_RDONLY);
     if (!opened.ok() && opened.error().code == Errc::not_found)

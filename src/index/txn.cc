@@ -1,9 +1,8 @@
-#include <sys/statvfs.h>
-
 #include <utility>
 
 #include "index/env.h"
 #include "index/mapping.h"
+#include "os/file_ops.h"
 
 namespace weft {
 namespace {
@@ -33,8 +32,9 @@ __attribute__((no_sanitize("address", "thread"))) void touch(const MDB_val& val)
 bool disk_is_full(MDB_env* env) {
   constexpr std::uint64_t kNext = 1U << 20U;  // more than one write of LMDB
   mdb_filehandle_t fd = -1;
-  struct statvfs fs {};
-  return mdb_env_get_fd(env, &fd) == 0 && ::fstatvfs(fd, &fs) == 0 && fs.f_bavail * fs.f_frsize < kNext;
+  if (mdb_env_get_fd(env, &fd) != 0) return false;
+  const auto disk = disk_space(fd);
+  return disk && disk->available < kNext;
 }
 
 }  // namespace

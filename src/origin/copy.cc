@@ -1,15 +1,14 @@
 #include "origin/copy.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include <fmt/core.h>
 
 #include "base/sha256.h"
 #include "diskformat/pack_names.h"
+#include "os/entries.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
 
@@ -91,8 +90,7 @@ Status copy_pack(const PackToc& toc, int pack, const SafePath& path, Progress& p
                  std::vector<ContentId>* damaged) {
   WEFT_TRY(const Fd to, open_file(path, O_RDWR | O_CREAT | O_EXCL));
   WEFT_CHECK(PackCopy(toc, pack, to.get(), path, damaged).run(progress));
-  if (::ftruncate(to.get(), static_cast<off_t>(toc.size)) != 0)
-    return sys_error(errno, fmt::format("{}: setting its size", path));
+  WEFT_CHECK(resize_file(to.get(), toc.size, fmt::format("{}: setting its size", path)));
   return sync_file(to.get(), path);
 }
 

@@ -112,7 +112,7 @@ Status remove_at(int directory, const std::string& name, int flags, std::string_
 
 Status read_directory(const Fd& directory, off_t from,
                       const std::function<bool(const std::string& name, off_t next)>& add) {
-  Fd own(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0));
+  WEFT_TRY(Fd own, duplicate(directory.get(), "a directory"));
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(own.get()), ::closedir);
   if (!list) return sys_error(errno, "a directory");
   own.release();

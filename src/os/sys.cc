@@ -21,7 +21,6 @@
 
 #include <fmt/core.h>
 
-
 namespace weft {
 namespace {
 
@@ -116,6 +115,12 @@ Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return sys_error(errno, path);
   return Fd(fd);
+}
+
+Result<Fd> duplicate(int fd, std::string_view where) {
+  Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return sys_error(errno, where);
+  return copy;
 }
 
 Status give_to_group(int directory, const std::string& group, std::string_view where) {

@@ -1,9 +1,11 @@
 #include "packs/import.h"
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "base/sha256.h"
 #include "diskformat/pack_names.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -12,9 +14,7 @@
 namespace weft {
 namespace {
 
-// A file gets no pack of its own if more bytes of it are known than kKnownMin and than 1 / kKnownShare of its size.
-constexpr std::uint64_t kKnownMin = 64U << 10U;
-constexpr std::uint64_t kKnownShare = 200;  // 1 / 200 = 0.5 %
+constexpr std::size_t kManyExtents = 65'536;
 
 Status check_cover(const Source& source, std::span<const Range> ranges) {
   std::uint64_t end = 0;
@@ -43,7 +43,8 @@ Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning 
       known_(packs_, index),
       fresh_(store_path, temp_->path(), in_memory_),
       pool_(tuning_.threads),
-      ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes) {}
+      ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes),
+      file_(fresh_, ring_) {}
 
 Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
                                           Progress& progress, Take take, const SeenBytes& seen) {
@@ -58,7 +59,7 @@ Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::s
 
 Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const Range> ranges, Take take) {
   WEFT_CHECK(check_cover(source, ranges));
-  WEFT_CHECK(start_file(source, ranges, take));
+  WEFT_CHECK(file_.begin(source, ranges, take));
   for (std::size_t i = 0; i < ranges.size();) {
     if (ranges[i].length > ring_.next().capacity()) {
       WEFT_CHECK(add_large(source, i));
@@ -69,121 +70,73 @@ Result<std::vector<Extent>> Importer::add_file(Source& source, std::span<const R
     }
   }
   WEFT_CHECK(resolve_all());
-  WEFT_CHECK(finish_file());
-  if (file_.taken) WEFT_CHECK(source.stat_again());  // take_in() added a name, which changed the ctime
+  WEFT_CHECK(file_.finish(source));
   WEFT_CHECK(source.check_unchanged());
-  return std::move(file_.extents);
+  return file_.take_extents();
 }
 
-Status Importer::start_file(Source& source, std::span<const Range> ranges, Take take) {
-  file_ = FileState{};
-  file_.ranges = ranges;
-  file_.extents.resize(ranges.size());
-  file_.whole = source.size() >= kWholeFileMin && fresh_.may_have_more();
-  file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
-  if (file_.whole && take != Take::copy) WEFT_CHECK(try_take(source, take));
-  return file_.whole && !file_.taken ? try_clone(source) : Status{};
-}
-
-// Links the file as the pack, in case it is new. A lease detects writers: publish() fails if a process has opened the
-// file for writing.
-Status Importer::try_take(const Source& source, Take take) {
-  WEFT_TRY(PackWriter * pack, fresh_.taken(source.fd(), take));
-  if (pack == nullptr) return {};
-  file_.own = pack;
-  file_.cloned = file_.taken = true;
+Status Importer::add_large(Source& source, std::size_t range) {
+  WEFT_CHECK(resolve_all());
+  const Range& here = file_.ranges()[range];
+  StreamPlan plan{here, [&](std::uint64_t hint) { return find_candidate(here.length, hint); },
+                  [&] { return file_.next_spot(range); }};
+  WEFT_TRY(Streamed seen, stream(ring_, source, plan));
+  file_.identify(range, seen.id, seen.head);
+  // The lists of so many extents take much memory, so free the windows: small extents use little of them.
+  if (file_.ranges().size() > kManyExtents) WEFT_CHECK(ring_.shed());
+  if (!seen.spot) {
+    if (!fresh_.find(seen.id)) known_.share(seen.id, candidate_);
+    file_.note_known(range, seen.candidate->twin);
+    return {};
+  }
+  WEFT_TRY(const Stored stored, stored_state(seen));
+  if (stored == Stored::intact) {
+    file_.drop_written(range, *seen.spot);
+    return {};
+  }
+  const std::size_t number = fresh_.claim(seen.id, seen.hint, stored == Stored::damaged);
+  fresh_.place(number, *seen.spot->pack, seen.spot->offset, std::move(seen.chunks));
   return {};
 }
 
-// Much of the file is known after all, so the file does not become a pack: moves its new blobs to the mixed pack.
-Status Importer::leave_taken() {
-  for (const std::size_t number : fresh_.numbers_in(*file_.own)) {
-    const ContentId& id = fresh_.id(number);
-    const std::uint64_t from = fresh_.place_of(number).offset;
-    WEFT_TRY(PackWriter * mixed, fresh_.mixed());
-    const std::uint64_t at = mixed->reserve(id.length, from);
-    WEFT_CHECK(copy_twin({file_.own->fd(), from}, id.length, {mixed, at}));
-    fresh_.move(number, *mixed, at);
-  }
-  return fresh_.drop(file_.own);
-}
-
-// Clones the file if the file system shares blocks and nobody holds the file. The clone becomes the pack if the file is
-// new, and it cannot change while it is read. The first clone shows whether blocks can be shared; the second one has
-// the bytes that were found unheld. (copy_file_range without sharing would gain nothing: the bytes must be read for
-// hashing anyway.)
-Status Importer::try_clone(Source& source) {
-  if (no_clones_from_ == source.device()) return {};
-  WEFT_TRY(PackWriter * pack, fresh_.new_pack());
-  if (!clone_file(source.fd(), pack->fd())) {
-    no_clones_from_ = source.device();
-    return fresh_.drop(pack);
-  }
-  const auto lease = ReadLease::take(source.fd());
-  const bool is_safe = lease && is_unheld(*lease, source.where()) && clone_file(source.fd(), pack->fd());
-  if (!is_safe || !lease->holds()) return fresh_.drop(pack);
-  WEFT_TRY(struct stat st, stat_fd(pack->fd(), pack->where()));
-  if (static_cast<std::uint64_t>(st.st_size) != source.size())
-    return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", source.where(),
-                                            source.size(), st.st_size)};
-  file_.own = pack;
-  file_.cloned = true;
-  source.read_from(pack->fd());
-  return {};
-}
-
-void Importer::note_known(std::size_t range) {
-  std::uint64_t length = file_.ranges[range].length;
-  shared_bytes_ += length;
-  file_.known += length;
-  if (file_.known > file_.known_max) file_.whole = false;
-}
-
-void Importer::note_gap(std::size_t range, std::optional<Twin> stored) {
-  note_known(range);
-  if (file_.whole && !file_.cloned) file_.gaps.push_back({range, stored});
-}
-
-Result<PackSpot> Importer::next_spot(std::size_t range) {
-  const Range& here = file_.ranges[range];
-  if (file_.whole) {
-    if (file_.own == nullptr) {
-      WEFT_TRY(file_.own, fresh_.new_pack());
-    }
-    return PackSpot{file_.own, here.offset, file_.cloned};
-  }
-  WEFT_TRY(PackWriter * pack, fresh_.mixed());
-  return PackSpot{pack, pack->reserve(here.length, here.offset)};
-}
-
-Status Importer::finish_file() {
-  if (file_.own == nullptr) return {};
-  if (file_.whole && !file_.own->empty()) return fill_gaps();
-  if (file_.taken) {
+Result<std::optional<Candidate>> Importer::find_candidate(std::uint64_t length, std::uint64_t hint) {
+  if (const auto number = fresh_.find_hinted(length, hint)) {
     WEFT_CHECK(ring_.wait_writing());
-    return leave_taken();
+    const Twin twin{fresh_.pack_of(*number)->fd(), fresh_.place_of(*number).offset};
+    return std::optional(Candidate{fresh_.id(*number), twin});
   }
-  const bool loose = file_.cloned || file_.loose;
-  if (loose || file_.own->empty()) WEFT_CHECK(ring_.wait_writing());
-  if (file_.own->empty()) return fresh_.drop(file_.own);
-  return loose ? file_.own->prune() : Status{};
+  WEFT_TRY(const std::optional<ContentId> id, known_.hinted(length, hint));
+  if (!id) return std::optional<Candidate>();
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&*id, 1)));
+  const OpenPlace& place = stored.front().place;
+  if (!place.pack) return std::optional<Candidate>();
+  candidate_ = place;
+  return std::optional(Candidate{*id, {place.pack->fd(), place.offset}});
 }
 
-// Copies the few known ranges from their stored copies, so that the pack equals the file.
-Status Importer::fill_gaps() {
-  if (!file_.gaps.empty()) WEFT_CHECK(ring_.wait_writing());
-  for (const Gap& gap : file_.gaps) {
-    Twin from;
-    if (gap.stored) {
-      from = *gap.stored;
-    } else {
-      const std::size_t number = *fresh_.find(file_.extents[gap.range].id);
-      from = {fresh_.pack_of(number)->fd(), fresh_.place_of(number).offset};
-    }
-    const Range& range = file_.ranges[gap.range];
-    WEFT_CHECK(copy_twin(from, range.length, {file_.own, range.offset}));
-  }
-  return {};
+// Returns whether the store has this content. Called after the content was written because no equal stored bytes were
+// found.
+Result<Importer::Stored> Importer::stored_state(const Streamed& seen) {
+  if (fresh_.find(seen.id)) return Stored::intact;
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(std::span(&seen.id, 1)));
+  if (!stored.front().known) return Stored::unknown;
+  const bool differed = seen.candidate && seen.candidate->id == seen.id;
+  const OpenPlace& place = stored.front().place;
+  if (differed || !place.pack || !is_intact(place, seen)) return Stored::damaged;
+  known_.share(seen.id, place);
+  return Stored::intact;
+}
+
+bool Importer::is_intact(const OpenPlace& place, const Streamed& seen) {
+  std::atomic<bool> intact{true};
+  pool_.parallel_for(seen.chunks.size(), [&](std::size_t chunk) {
+    if (!intact) return;
+    const std::uint64_t at = chunk * kDigestChunk;
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(kDigestChunk, seen.id.length - at));
+    const bool read = read_exact(place.pack->fd(), place.offset + at, bytes, "pack").ok();
+    if (!read || sha256(bytes) != seen.chunks[chunk]) intact = false;
+  });
+  return intact;
 }
 
 Status Importer::begin_seal() {
@@ -193,7 +146,7 @@ Status Importer::begin_seal() {
   WEFT_CHECK(fresh_.drop_empty());
   for (const auto& pack : fresh_.packs()) WEFT_CHECK(pack->begin_sync());
   sealing_ = true;
-  file_ = FileState{};
+  file_.clear();
   return {};
 }
 

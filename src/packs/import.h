@@ -8,8 +8,7 @@
 //    Otherwise they are written. If the root of a written extent is known after all, the stored bytes are read and
 //    hashed, and the written copy is dropped.
 // If the stored bytes of known content cannot be read, or differ from the source's, they are damaged. The import then
-// stores the content again, and the commit gives the blob its new place. A file with few known bytes becomes a pack of
-// its own, unchanged. Everything else goes into one mixed pack.
+// stores the content again, and the commit gives the blob its new place. imported_file.h says which pack gets it.
 #pragma once
 
 #include <deque>
@@ -22,6 +21,7 @@
 #include "base/thread_pool.h"
 #include "os/safe_path.h"
 #include "packs/fresh_blobs.h"
+#include "packs/imported_file.h"
 #include "packs/known_blobs.h"
 #include "packs/packs.h"
 #include "packs/source.h"
@@ -32,9 +32,6 @@
 
 namespace weft {
 
-// Smaller files get no pack of their own: gc would merge such packs at once.
-inline constexpr std::uint64_t kWholeFileMin = 1U << 20U;
-
 struct ImportTuning {
   std::size_t window_bytes = 16U << 20U;  // a multiple of kDigestChunk
   std::size_t windows = 4;
@@ -42,26 +39,6 @@ struct ImportTuning {
   Source::Hook after_read = {};  // for tests
   Patience patience = {};        // not read by Importer
   bool in_memory = false;        // PackWriter::keep_in_memory(); ignored if the kernel does not tell the boot id
-};
-
-// A range of the file with known content. `stored`: the stored copy; none: the content is among the fresh blobs.
-struct Gap {
-  std::size_t range = 0;
-  std::optional<Twin> stored;
-};
-
-// The state of add() for the current file.
-struct FileState {
-  std::span<const Range> ranges;
-  std::vector<Extent> extents;  // one per range
-  bool whole = false;           // so far the file becomes a separate pack
-  bool cloned = false;          // `own` has all its bytes already
-  bool taken = false;           // `own` is the file itself, whose bytes must not change
-  bool loose = false;           // `own` has bytes that it does not list
-  PackWriter* own = nullptr;
-  std::uint64_t known_max = 0;  // with more known bytes than this, `whole` becomes false
-  std::uint64_t known = 0;      // bytes
-  std::vector<Gap> gaps;        // ranges that `own` lacks
 };
 
 // For each extent of a window its number among the fresh blobs; none if it is known.
@@ -94,7 +71,8 @@ class Importer {
   }
   std::span<const NewBlob> new_blobs() const { return fresh_.all(); }
   bool in_memory() const { return in_memory_; }
-  std::uint64_t shared_bytes() const { return shared_bytes_; }  // logical bytes given to add() whose content was known
+  // The logical bytes given to add() whose content was known.
+  std::uint64_t shared_bytes() const { return file_.shared_bytes(); }
   // Opens the packs that hold this content. They stay open as long as this object lives.
   Status hold(std::span<const ContentId> ids);
   // Call after seal(), under the writer lock: returns shared content that gc has freed since it was looked up.
@@ -108,15 +86,7 @@ class Importer {
   Importer(const SafePath& store_path, IndexAccess& index, ImportTuning tuning, std::unique_ptr<TempArea> temp);
 
   Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges, Take take);
-  Status start_file(Source& source, std::span<const Range> ranges, Take take);
-  Status try_take(const Source& source, Take take);
-  Status leave_taken();
-  Status try_clone(Source& source);
-  Status finish_file();
-  Status fill_gaps();
-  void note_known(std::size_t range);
   Status copy_again(const ContentId& id, PackWriter& pack);
-  void note_gap(std::size_t range, std::optional<Twin> stored);
 
   // import_batch.cc: extents that fit a window.
   Result<std::size_t> add_batch(Source& source, std::size_t first);
@@ -129,15 +99,12 @@ class Importer {
   Claims claim_new(const FilledWindow& filled);
   Status write_new(ImportWindow& window, const Claims& claims);
 
-  // import_large.cc: larger extents.
+  // Larger extents:
   Status add_large(Source& source, std::size_t range);
   Result<std::optional<Candidate>> find_candidate(std::uint64_t length, std::uint64_t hint);
   enum class Stored : std::uint8_t { unknown, intact, damaged };
   Result<Stored> stored_state(const Streamed& seen);
   bool is_intact(const OpenPlace& place, const Streamed& seen);
-  void drop_written(std::size_t range, const PackSpot& spot);
-
-  Result<PackSpot> next_spot(std::size_t range);
 
   Packs packs_;
   ImportTuning tuning_;
@@ -150,11 +117,9 @@ class Importer {
   ThreadPool pool_;
   ThreadPool writer_{1};  // one thread: a file takes one write at a time
   WindowRing ring_;
-  FileState file_;
-  std::optional<std::uint64_t> no_clones_from_;  // a device without reflinks to the store
+  ImportedFile file_;
   bool spent_ = false;
   bool sealing_ = false;
-  std::uint64_t shared_bytes_ = 0;
 };
 
 }  // namespace weft

@@ -36,8 +36,8 @@ Result<std::size_t> Importer::add_batch(Source& source, std::size_t first) {
   while (!unresolved_.empty() && unresolved_.front().window == &ring_.next()) WEFT_CHECK(resolve_oldest());
   WEFT_TRY(ImportWindow * window, ring_.take());
   WEFT_CHECK(look_up_hashed());
-  std::size_t count = window->count_fitting(file_.ranges.subspan(first));
-  WEFT_CHECK(window->fill(source, file_.ranges.subspan(first, count), first));
+  std::size_t count = window->count_fitting(file_.ranges().subspan(first));
+  WEFT_CHECK(window->fill(source, file_.ranges().subspan(first, count), first));
   unresolved_.push_back({window, false, {}});
   WEFT_CHECK(resolve_ready());
   return count;
@@ -71,7 +71,7 @@ Status Importer::resolve_oldest() {
   const Claims claims = claim_new(unresolved_.front());
   unresolved_.pop_front();
   for (const WindowExtent& extent : window.extents)
-    file_.extents[extent.range] = {file_.ranges[extent.range].offset, extent.id, head_of(window.bytes_of(extent))};
+    file_.identify(extent.range, extent.id, head_of(window.bytes_of(extent)));
   return write_new(window, claims);
 }
 
@@ -112,10 +112,10 @@ Claims Importer::claim_new(const FilledWindow& filled) {
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const WindowExtent& extent = filled.window->extents[i];
     if (fresh_.find(extent.id)) {
-      note_gap(extent.range, {});
+      file_.note_known(extent.range, {});
     } else if (const OpenPlace& place = filled.stored[i].place; place.pack) {
       known_.share(extent.id, place);
-      note_gap(extent.range, Twin{place.pack->fd(), place.offset});
+      file_.note_known(extent.range, Twin{place.pack->fd(), place.offset});
     } else {
       const bool hints = extent.id.length > kDigestChunk;
       const std::uint64_t hint = hints ? xxh3_64(filled.window->bytes_of(extent).first(kDigestChunk)) : 0;
@@ -130,7 +130,7 @@ Status Importer::write_new(ImportWindow& window, const Claims& claims) {
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (!claims[i]) continue;
     WindowExtent& extent = window.extents[i];
-    WEFT_TRY(PackSpot spot, next_spot(extent.range));
+    WEFT_TRY(PackSpot spot, file_.next_spot(extent.range));
     fresh_.place(*claims[i], *spot.pack, spot.offset, std::move(extent.chunks));
     if (spot.is_there) continue;
     if (run.extend(spot.pack, spot.offset, window.bytes_of(extent))) continue;

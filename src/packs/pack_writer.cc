@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "os/entries.h"
 #include "os/holes.h"
 #include "weft/bytes/run_list.h"
 
@@ -205,8 +206,8 @@ Status PackWriter::take_over() const {
   WEFT_TRY(const struct stat before, stat_fd(fd_.get(), path_));
   Status given = give_to_owner(fd_.get(), directory_);
   if (given.ok() && taken_->holds()) return {};
-  if (::geteuid() == 0) static_cast<void>(::fchown(fd_.get(), before.st_uid, before.st_gid));
-  static_cast<void>(::fchmod(fd_.get(), before.st_mode & 07777U));
+  if (own_user() == 0) static_cast<void>(change_owner(fd_.get(), before.st_uid, before.st_gid));
+  static_cast<void>(set_mode(fd_.get(), before.st_mode & 07777U, path_));
   return given.ok() ? Error{Errc::busy, "a file that is to be published: somebody has opened it for writing meanwhile"}
                     : std::move(given);
 }

@@ -1,11 +1,11 @@
 #include "reading/subject_pages.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <string>
+#include <utility>
 
+#include "os/file_ops.h"
 #include "os/page_cache.h"
 #include "weft/bytes/run_list.h"
 
@@ -83,9 +83,11 @@ void SubjectPages::add_missing(const Range& range, std::vector<Part>& parts) con
 // Opens the file again: a new open file description does not share the locks of the caller's.
 bool SubjectPages::hold() {
   if (held() || pieces_.size() != 1) return held();
-  held_ = Fd(::open(("/proc/self/fd/" + std::to_string(pieces_.front().fd)).c_str(), O_RDONLY | O_CLOEXEC));
-  if (held()) pieces_.front().fd = held_.get();
-  return held();
+  auto opened = open_descriptor(pieces_.front().fd);
+  if (!opened.ok()) return false;
+  held_ = std::move(opened).value();
+  pieces_.front().fd = held_.get();
+  return true;
 }
 
 bool SubjectPages::held_is(const std::vector<FilePiece>& pieces) const {

@@ -10,8 +10,10 @@
 #include "registry/cluster_check.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
+#include "registry/etcd_restore.h"
 #include "registry/members.h"
 #include "registry/mirror.h"
+#include "registry/own_registry.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/names.h"
@@ -41,9 +43,11 @@ class ClusterRegistry final : public Registry {
         options_(std::move(options)),
         keys_(options_.etcd.prefix, options_.etcd.cluster),
         client_(options_.etcd),
-        names_(client_, keys_, options_.etcd.answer_max),
+        own_(client_, keys_),
+        names_(own_, options_.etcd.answer_max),
+        restore_(own_, names_, options_.etcd.answer_max),
         membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
-        mirror_({store_, store.mirror(), client_, keys_, names_, [this] { join(); }, [this] { changed(); }}) {}
+        mirror_({store_, store.mirror(), client_, keys_, own_, restore_, [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
     membership_.end();
@@ -126,11 +130,11 @@ class ClusterRegistry final : public Registry {
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
     WEFT_CHECK(check_connected());
-    return names_.bring_back(change, check_only);
+    return restore_.bring_back(change, check_only);
   }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());
-    WEFT_TRY(std::uint64_t revision, names_.barrier(store_.cluster()->node, random_uuid()));
+    WEFT_TRY(std::uint64_t revision, own_.barrier(store_.cluster()->node, random_uuid()));
     WEFT_CHECK(mirror_.wait_for(revision, deadline));
     return revision;
   }
@@ -248,7 +252,9 @@ class ClusterRegistry final : public Registry {
   const ClusterOptions options_;
   const RegistryKeys keys_;
   etcd::Client client_;
+  OwnRegistry own_;
   EtcdNames names_;
+  EtcdRestore restore_;
   Membership membership_;
   Mirror mirror_;
   std::mutex mutex_;

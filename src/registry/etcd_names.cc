@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "base/plain_text.h"
-#include "diskformat/uuid.h"
 #include "os/sys.h"
 #include "registry/etcd_facts.h"
 #include "weft/names.h"
@@ -62,67 +61,6 @@ Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::millise
 
 }  // namespace
 
-Result<RegistryMeta> EtcdNames::agree(std::string_view own, etcd::Header& header) {
-  const std::string key = keys_.meta();
-  for (;;) {
-    WEFT_TRY(etcd::RangeAnswer answer, client_.range(query_of(key)));
-    header = answer.header;
-    if (!answer.items.empty()) {
-      WEFT_TRY(RegistryMeta meta, open_meta(answer.items[0].value, bound(key)));
-      if (own.empty() || own == meta.cluster) found_ours(std::move(answer.items[0].value));
-      return meta;
-    }
-    if (!own.empty())
-      return Error{Errc::not_found, fmt::format("etcd has nothing at {}, and this store is of the cluster {}: its "
-                                                "registry was lost, or is elsewhere",
-                                                key, own)};
-    etcd::Txn txn;
-    txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
-    txn.then.emplace_back(etcd::Put{key, seal(RegistryMeta{kRegistryFormat, random_uuid(), now_ns()}, bound(key)), 0});
-    WEFT_CHECK(client_.txn(txn));  // the next read shows which node won
-  }
-}
-
-std::vector<std::byte> EtcdNames::ours() {
-  const std::lock_guard lock(mutex_);
-  return ours_;
-}
-
-// Stores the registry's identity and drops cached heads: those of another registry may have equal revisions by chance.
-void EtcdNames::found_ours(std::vector<std::byte> value) {
-  const std::lock_guard lock(mutex_);
-  ours_ = std::move(value);
-  heads_.clear();
-}
-
-Status EtcdNames::check_ours(std::span<const etcd::KeyValue> found, std::span<const std::byte> ours) const {
-  if (ours.empty() || (!found.empty() && std::ranges::equal(found[0].value, ours))) return {};
-  return Error{Errc::not_found,
-               fmt::format("etcd has {} at {}: the registry of this node's cluster was lost, or is elsewhere",
-                           found.empty() ? "nothing" : "another cluster", keys_.meta())};
-}
-
-// Runs a transaction only in the registry that agree() found. A registry that was recreated meanwhile lacks the
-// versions that the change depends on, and may lose the change.
-Result<etcd::TxnAnswer> EtcdNames::change(etcd::Txn txn) {
-  const std::vector<std::byte> ours = this->ours();
-  if (!ours.empty()) txn.compares.push_back({{keys_.meta(), {}}, Target::value, Relation::equal, 0, ours});
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
-  if (answer.succeeded || ours.empty()) return answer;
-  WEFT_TRY(const etcd::RangeAnswer now, client_.range(query_of(keys_.meta())));
-  WEFT_CHECK(check_ours(now.items, ours));
-  return answer;
-}
-
-Result<std::uint64_t> EtcdNames::barrier(std::string_view node, std::string_view value) {
-  const auto bytes = std::as_bytes(std::span(value));
-  etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{keys_.barrier(node), {bytes.begin(), bytes.end()}, 0});
-  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
-  if (!answer.succeeded) return Error{Errc::busy, "the registry was away for a moment; try again"};
-  return answer.header.revision;
-}
-
 // Number 0 deletes the tag. Its key stays, so that mirrors learn the time and the author of the deletion. An origin
 // orders the changes of a tag by time, so the deletion is later than the tag. A value that does not verify is replaced.
 Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view model, std::string_view tag,
@@ -140,7 +78,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view mod
   etcd::Txn txn;
   if (number != 0) txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
   txn.then.emplace_back(etcd::Put{key, seal(now, bound(key)), 0});
-  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
+  WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   if (!answer.succeeded && number != 0) return no_version(model, number);
   return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
@@ -162,21 +100,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view mo
   WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
   if (!now) return std::optional(item.mod_revision);
   version.version = *now;
-  return put_again(model, number, version, item.mod_revision);
-}
-
-Result<std::optional<std::uint64_t>> EtcdNames::put_again(std::string_view model, std::uint64_t number,
-                                                          const MirroredVersion& version, std::uint64_t revision) {
-  const std::string key = keys_.version(model, number);
-  std::vector<std::byte> value = seal(version, bound(key));
-  if (value.size() > limits::kRegistryRecordMax)
-    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
-                                            spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
-  etcd::Txn txn;
-  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
-  txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
-  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
+  return own_.put_again(model, number, version, item.mod_revision);
 }
 
 Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t number,
@@ -237,7 +161,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Put{removals, seal_moment(now_ns(), bound(removals)), 0});
   }
   for (const std::string& tag : tags) txn.then.emplace_back(etcd::Delete{{tag, {}}});
-  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
+  WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
   return std::optional(answer.header.revision);
 }
@@ -312,8 +236,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
     done.tags.push_back(tag);
     txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, row.undeleted_ns, wish.by}, bound(tag_key)), 0});
   }
-  WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
-  forget(model);
+  WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
+  own_.forget(model);
   return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 
@@ -331,7 +255,7 @@ Result<std::uint64_t> EtcdNames::keep_version(std::string_view model, std::uint6
                    [&](bool /*may_be_done*/) -> Result<std::optional<std::uint64_t>> {
                      etcd::Txn txn;
                      txn.then.emplace_back(etcd::Delete{{key, {}}});
-                     WEFT_TRY(const etcd::TxnAnswer answer, change(std::move(txn)));
+                     WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
                      return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
                    });
 }

@@ -4,9 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "registry/etcd_client.h"
+#include "registry/own_registry.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "weft/result.h"
@@ -53,14 +52,9 @@ struct EtcdRemoval {
 
 class EtcdNames {
  public:
-  // `retry_max`: how long a change is retried after lost races and missing answers.
-  EtcdNames(etcd::Client& client, const RegistryKeys& keys, std::chrono::milliseconds retry_max)
-      : client_(client), keys_(keys), retry_max_(retry_max) {}
-
-  // Reads the identity of the cluster. If there is none, a node without a cluster (`own` is "") creates it; a node of
-  // cluster `own` fails with Errc::not_found: its registry was lost, or this is the wrong etcd. Later changes fail in
-  // the same way unless they reach the registry found here.
-  Result<RegistryMeta> agree(std::string_view own, etcd::Header& header);
+  // `own` outlives this. `retry_max`: how long a change is retried after lost races and missing answers.
+  EtcdNames(OwnRegistry& own, std::chrono::milliseconds retry_max)
+      : own_(own), client_(own.client()), keys_(own.keys()), retry_max_(retry_max) {}
 
   // Reads the facts that decide a publish of the model, while the publish is still being prepared; null after an error.
   struct Facts;  // etcd_facts.h
@@ -69,8 +63,6 @@ class EtcdNames {
   // version and `next_number` its next number in the mirror. Null unless `next_number` matches the newest head of the
   // model that this node has seen.
   std::shared_ptr<const Facts> recall(const std::string& model, std::uint64_t next_number, const VersionRow& newest);
-  // Records a head that the watch has received.
-  void saw_head(const std::string& model, const etcd::Event& event);
   // Publishes a version. Errc::not_found: a version of `relies`, or one to be tagged, was removed. Errc::exists: the
   // name would hide another model's. `ahead` may be null, or out of date; the facts are then read again.
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
@@ -86,24 +78,13 @@ class EtcdNames {
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
-  // See Registry::bring_back().
-  Result<bool> bring_back(const MirrorChange& change, bool check_only);
-  // Raises the model's next number to at least `next_number`. A registry that was set back would otherwise use numbers
-  // again that this node's store has.
-  Status raise(const std::string& model, std::uint64_t next_number);
-  // Puts `value`, which must be unique, as the barrier of `node`, this node. Returns the revision, which is newer than
-  // all earlier commits; the watch receives it.
-  Result<std::uint64_t> barrier(std::string_view node, std::string_view value);
+  // Errc::exists: a new model of this name would hide another one.
+  Status check_shows(const std::string& model);
 
  private:
   using Clock = etcd::Client::Clock;
-  std::vector<std::byte> ours();
-  void found_ours(std::vector<std::byte> value);
-  Status check_ours(std::span<const etcd::KeyValue> found, std::span<const std::byte> ours) const;
-  Result<etcd::TxnAnswer> change(etcd::Txn txn);
   Result<Facts> read_facts(const std::string& model, std::uint64_t tried = 0);
   void read_tried(const etcd::RangeAnswer& live, const etcd::RangeAnswer& removed, Facts& facts);
-  Status check_shows(const std::string& model);  // Errc::exists: its name would hide another
   Result<Facts> facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead, std::uint64_t tried);
   Status check_relies(std::span<const VersionName> relies);
   void compare_facts(etcd::Txn& txn, const std::string& model, const Facts& facts,
@@ -118,28 +99,13 @@ class EtcdNames {
                                                    const Author& by, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
                                                     const DescriptionChange& change);
-  // Puts the key of a live version again, unless it has changed since `revision`: then returns nothing.
-  Result<std::optional<std::uint64_t>> put_again(std::string_view model, std::uint64_t number,
-                                                 const MirroredVersion& version, std::uint64_t revision);
-  struct Returning;  // etcd_restore.cc
-  Result<Returning> read_returning(const MirroredVersion& version);
-  Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
-  Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);
   Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
-  void remember(const std::string& model, const RegistryHead& head, std::uint64_t revision);
-  void forget(const std::string& model);
 
-  struct KnownHead {
-    RegistryHead head;
-    std::uint64_t revision = 0;
-  };
+  OwnRegistry& own_;
   etcd::Client& client_;
   const RegistryKeys& keys_;
   const std::chrono::milliseconds retry_max_;
-  std::mutex mutex_;
-  std::map<std::string, KnownHead> heads_;  // of models that this node published; guarded by mutex_
-  std::vector<std::byte> ours_;             // value of the key meta; empty before agree(); guarded by mutex_
 };
 
 }  // namespace weft

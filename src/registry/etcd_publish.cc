@@ -22,7 +22,6 @@ using etcd::Relation;
 using etcd::Target;
 
 constexpr std::size_t kFixedCompares = 2;  // the keys r and meta
-constexpr std::size_t kHeadsMax = 4'096;   // cached heads
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery first(Keys keys) {
@@ -92,10 +91,7 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model, std::ui
     txn.then.emplace_back(query_of(keys_.version(model, tried)));
     txn.then.emplace_back(query_of(keys_.tombstone(model, tried)));
   }
-  txn.then.emplace_back(query_of(keys_.meta()));
-  const std::vector<std::byte> ours = this->ours();
-  WEFT_TRY(etcd::TxnAnswer answer, client_.txn(txn));
-  WEFT_CHECK(check_ours(answer.ranges.back().items, ours));
+  WEFT_TRY(etcd::TxnAnswer answer, own_.read(std::move(txn)));
 
   Facts facts;
   facts.header = answer.header;
@@ -130,38 +126,14 @@ std::shared_ptr<const EtcdNames::Facts> EtcdNames::foresee(const std::string& mo
 
 std::shared_ptr<const EtcdNames::Facts> EtcdNames::recall(const std::string& model, std::uint64_t next_number,
                                                           const VersionRow& newest) {
-  const std::lock_guard lock(mutex_);
-  const auto known = heads_.find(model);
-  if (known == heads_.end() || known->second.head.next_number != next_number) return nullptr;
+  const auto known = own_.known_head(model);
+  if (!known || known->head.next_number != next_number) return nullptr;
   Facts facts;
-  facts.head = known->second.head;
-  facts.head_revision = known->second.revision;
+  facts.head = known->head;
+  facts.head_revision = known->revision;
   facts.newest = newest.number;
   facts.newest_version.version = newest;
   return std::make_shared<const Facts>(std::move(facts));
-}
-
-void EtcdNames::remember(const std::string& model, const RegistryHead& head, std::uint64_t revision) {
-  const std::lock_guard lock(mutex_);
-  if (heads_.size() >= kHeadsMax && !heads_.contains(model)) heads_.clear();
-  KnownHead& known = heads_[model];
-  if (revision > known.revision) known = {head, revision};
-}
-
-void EtcdNames::forget(const std::string& model) {
-  const std::lock_guard lock(mutex_);
-  heads_.erase(model);
-}
-
-void EtcdNames::saw_head(const std::string& model, const etcd::Event& event) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!heads_.contains(model)) return;
-  }
-  const auto head = event.deleted ? Result<RegistryHead>(Error{Errc::not_found, {}})
-                                  : open_head(event.item.value, bound(event.item.key));
-  if (!head.ok()) return forget(model);
-  remember(model, *head, event.item.mod_revision);
 }
 
 // Returns the prefetched facts once, then reads them. Prefetched facts do not decide that the newest version has this
@@ -252,14 +224,14 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
     std::string tag_key = keys_.tag(model, tag);
     txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns, wish.by}, bound(tag_key)), 0});
   }
-  WEFT_TRY(etcd::TxnAnswer answer, change(std::move(txn)));
+  WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   log_debug(LogCategory::registry, "publish of {}@{}: {} at revision {}", model, number,
             answer.succeeded ? "committed" : "another publish came first", answer.header.revision);
   if (!answer.succeeded) {
-    forget(model);
+    own_.forget(model);
     return std::optional<PublishDecision>();
   }
-  remember(model, head, answer.header.revision);
+  own_.remember(model, head, answer.header.revision);
   return std::optional<PublishDecision>({number, true, answer.header.revision});
 }
 

@@ -122,7 +122,7 @@ Status Mirror::begin_anew() {
   keep_mark(std::nullopt, 0);
   std::optional<MirrorMark> mark;
   const std::string value = random_uuid();
-  const auto revision = parts_.names.barrier(node_, value);
+  const auto revision = parts_.own.barrier(node_, value);
   if (revision.ok())
     mark = MirrorMark{0, 0, *revision, parts_.keys.barrier(node_), sha256(std::as_bytes(std::span(value)))};
   else if (!is_refused(revision.error()))
@@ -146,7 +146,7 @@ void Mirror::keep_mark(std::optional<MirrorMark> mark, std::uint64_t known) {
 
 Status Mirror::agree(etcd::Header& header) {
   const auto& of = parts_.store.cluster();
-  WEFT_TRY(RegistryMeta meta, parts_.names.agree(of ? of->cluster : "", header));
+  WEFT_TRY(RegistryMeta meta, parts_.own.agree(of ? of->cluster : "", header));
   if (joined_) {
     if (of->cluster == meta.cluster) return parts_.agreed(), Status{};
     return Error{Errc::invalid,
@@ -187,9 +187,9 @@ Status Mirror::bring_back(const RegistryList& list) {
     refuse(status.error());
     return {};
   };
-  for (const auto& [model, next_number] : list.ahead()) WEFT_CHECK(made(parts_.names.raise(model, next_number)));
+  for (const auto& [model, next_number] : list.ahead()) WEFT_CHECK(made(parts_.restore.raise(model, next_number)));
   for (const MirroredVersion& version : list.described()) {
-    const auto told = parts_.names.bring_back(version, false);
+    const auto told = parts_.restore.bring_back(version, false);
     WEFT_CHECK(made(told.ok() ? Status{} : told.error()));
   }
   return {};
@@ -291,7 +291,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
     case KeyKind::member:
       return read_member(event, *key, batch);
     case KeyKind::head:
-      return parts_.names.saw_head(key->model, event);
+      return parts_.own.saw_head(key->model, event);
     case KeyKind::barrier:
       batch.barrier = batch.barrier || key->name == node_;
       return;
@@ -381,7 +381,7 @@ Status Mirror::aim() {
     std::lock_guard lock(mutex_);
     if (status_.complete) return {};
   }
-  const auto revision = parts_.names.barrier(node_, random_uuid());
+  const auto revision = parts_.own.barrier(node_, random_uuid());
   if (!revision.ok() && !is_refused(revision.error())) return revision.error();
   aim_at(revision.ok() ? *revision : 0);
   return {};

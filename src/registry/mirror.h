@@ -17,9 +17,10 @@
 
 #include "base/worker.h"
 #include "registry/etcd_client.h"
-#include "registry/etcd_names.h"
+#include "registry/etcd_restore.h"
 #include "registry/members.h"
 #include "registry/mirror_mark.h"
+#include "registry/own_registry.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_list.h"
 #include "weft/cluster/registry.h"
@@ -38,7 +39,8 @@ class Mirror {
     RegistryMirror& mirror;
     etcd::Client& client;
     const RegistryKeys& keys;
-    EtcdNames& names;
+    OwnRegistry& own;
+    EtcdRestore& restore;
     std::function<void()> agreed;
     std::function<void()> changed;
   };

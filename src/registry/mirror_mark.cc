@@ -1,9 +1,9 @@
 #include "registry/mirror_mark.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/sha256.h"
+#include "os/entries.h"
 #include "registry/registry_records.h"
 
 namespace weft {
@@ -68,7 +68,7 @@ Status MarkFile::write(const std::optional<MirrorMark>& mark) {
   }
   const std::vector<std::byte> bytes = mark ? seal(*mark) : std::vector<std::byte>();
   WEFT_CHECK(write_exact(fd_.get(), 0, bytes, path_));
-  return ::ftruncate(fd_.get(), static_cast<off_t>(bytes.size())) == 0 ? Status{} : sys_error(errno, path_);
+  return resize_file(fd_.get(), bytes.size(), path_);
 }
 
 }  // namespace weft

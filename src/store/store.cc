@@ -1,7 +1,6 @@
 #include "weft/store/store.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "catalog/cluster_files.h"
 #include "catalog/layout.h"
+#include "os/sys.h"
 #include "repair/rebuild.h"
 #include "store/store_impl.h"
 #include "weft/model/version_content.h"
@@ -108,7 +108,7 @@ Result<bool> Store::remove_unused(std::unique_ptr<Store> store, bool with_direct
   WEFT_TRY(const Maker maker, lock_maker(path, {}));
   WEFT_TRY(bool removed, static_cast<StoreImpl&>(*store).remove_unused());
   if (removed) WEFT_CHECK(remove_maker_lock(maker.directory));
-  if (removed && with_directory) static_cast<void>(::rmdir(path.c_str()));
+  if (removed && with_directory) static_cast<void>(remove_empty_directory(path));
   return removed;
 }
 

@@ -1,11 +1,10 @@
 // The StoreWriter for a store with a daemon. The daemon writes; this process opens the files to publish, with its own
 // rights.
-#include <fcntl.h>
-
 #include <utility>
 
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/writer.h"
+#include "os/sys.h"
 #include "publish/gather.h"
 #include "publish/import_sources.h"
 #include "weft/store/fsck.h"
@@ -92,7 +91,7 @@ class DaemonWriter final : public StoreWriter {
       control::CallOptions options;
       options.cancelled = context_.patience().cancelled;
       std::vector<Fd> fds;
-      fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+      WEFT_TRY(fds.emplace_back(), duplicate(fd, "a descriptor for the daemon"));
       WEFT_CHECK(daemon_->call("repair", encode_fields(RepairRequest{id, offset}), std::move(fds), options));
       return {};
     };

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "net/calls/outgoing.h"
+#include "net/session/handshake_messages.h"
 
 namespace weft::net {
 
@@ -45,8 +49,7 @@ void Incoming::close() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [session, link] : links_) links.push_back(link);
-    for (const auto& [session, half] : half_open_) strangers.push_back(half.peer);
-    half_open_.clear();
+    strangers = half_open_.end_all();
   }
   for (const LinkPtr& link : links) end(link);
   for (const PeerId peer : strangers) transport_.remove_peer(peer);
@@ -57,6 +60,131 @@ Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(session);
   return found == links_.end() ? nullptr : found->second;
+}
+
+// Queues a hello for the keeper thread: the reply takes two multiplications on a curve, too long for the transport's
+// thread.
+bool Incoming::queue_hello(const FrameView& frame) {
+  Hello hello{frame.bytes(), is_proved(identity_.cluster_key, frame)};
+  const std::size_t waiting_max = hello.proved ? limits::kPeerHellosMax : limits::kPeerStrangersMax;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ || hellos_.size() >= waiting_max) return false;
+    hellos_.push_back(std::move(hello));
+  }
+  wake_.notify_all();
+  return true;
+}
+
+void Incoming::welcome(const Hello& hello) {
+  const auto refuse = [this] { ++unkept_; };
+  const auto frame = parse_frame(hello.frame);
+  if (!frame.ok()) return refuse();
+  if (hello.proved && welcome_again(*frame)) return;
+  const std::uint64_t session = random_session();
+  auto answerer = Answerer::answer(identity_.with_session(session), *frame);
+  if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
+  const auto peer = transport_.add_peer(answerer->caller_address());
+  if (!peer.ok()) return refuse();
+  if (const auto from = decode_hello(frame->payload); from.ok()) log_refusal(from->node, hello.proved, *answerer);
+  const std::vector<std::byte> welcome = answerer->welcome();
+  add_half_open(session, {std::move(*answerer), *peer, hello.proved, {frame->tag.begin(), frame->tag.end()}, welcome});
+  static_cast<void>(transport_.send(*peer, welcome));
+}
+
+// Another version may prove its hellos in another way.
+void Incoming::log_refusal(const std::string& node, bool proved, const Answerer& answerer) {
+  const Status& accepted = answerer.accepted();
+  if ((proved && accepted.ok()) || !refusal_lines_.due(node)) return;
+  if (!accepted.ok()) return log_warning("{}: it is refused", accepted.error().message);
+  log_warning("a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused",
+              printable(node));
+}
+
+// True if this hello was answered already. Sends the same welcome again.
+bool Incoming::welcome_again(const FrameView& hello) {
+  const std::lock_guard lock(mutex_);
+  const HalfOpen* half = half_open_.find(hello.tag);
+  if (half != nullptr) static_cast<void>(transport_.send(half->peer, half->welcome));
+  return half != nullptr;
+}
+
+bool Incoming::admits(const EndpointAddress& address, bool proved) {
+  const std::lock_guard lock(mutex_);
+  return half_open_.admits(address, proved);
+}
+
+void Incoming::add_half_open(std::uint64_t session, HalfOpen half) {
+  std::optional<PeerId> pushed_out;
+  {
+    const std::lock_guard lock(mutex_);
+    pushed_out = half_open_.add(session, std::move(half));
+  }
+  if (!pushed_out) return;
+  ++unkept_;
+  transport_.remove_peer(*pushed_out);
+}
+
+bool Incoming::confirm(const FrameView& frame) {
+  std::optional<HalfOpen> half;
+  {
+    const std::lock_guard lock(mutex_);
+    half = half_open_.take(frame.header.session);
+    if (!half || ending_) return false;
+  }
+  auto session = half->answerer.confirmed(frame);
+  if (!session.ok() || session->ends().node == identity_.node) {
+    transport_.remove_peer(half->peer);
+    return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    half_open_.authenticated(session->ends().address);
+  }
+  add_session(std::move(*session), half->peer);
+  ++handshakes_;
+  return true;
+}
+
+// Adds a session. It replaces the node's previous session, which the node has lost. If there are too many sessions, the
+// least recently used one ends.
+void Incoming::add_session(Session session, PeerId peer) {
+  auto link = std::make_shared<AnswerLink>(transport_, peer, std::move(session));
+  LinkPtr before;
+  LinkPtr unused;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = session_of_.find(link->channel().node());
+    if (known != session_of_.end()) {
+      before = links_.at(known->second);
+    } else if (links_.size() >= limits::kPeerSessionsMax) {
+      unused = std::min_element(links_.begin(), links_.end(), [](const auto& a, const auto& b) {
+                 return a.second->used() < b.second->used();
+               })->second;
+    }
+  }
+  if (before) end(before);
+  if (unused) end(unused);
+  const std::lock_guard lock(mutex_);
+  if (ending_) return;
+  session_of_[link->channel().node()] = link->channel().number();
+  links_[link->channel().number()] = std::move(link);
+}
+
+void Incoming::end(const LinkPtr& link) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (links_.erase(link->channel().number()) == 0) return;
+    session_of_.erase(link->channel().node());
+  }
+  link->channel().say_close();
+  bool any_pending = false;
+  for (AnswerLink::Ended& ended : link->end_all()) {
+    any_pending = any_pending || ended.was_pending;
+    windows_.withdraw(std::move(ended.kept.windows));
+    report_ended(std::move(ended.kept), 0);
+  }
+  if (any_pending) report_unwanted(link->channel().node());
 }
 
 void Incoming::keep() {
@@ -84,22 +212,13 @@ void Incoming::keep_once(std::unique_lock<std::mutex>& lock) {
 }
 
 Incoming::Clock::time_point Incoming::next_due() const {
-  auto due = leases_.empty() ? Clock::time_point::max() : leases_.begin()->first;
-  for (const auto& [session, half] : half_open_) due = std::min(due, half.until);
-  return due;
+  const auto lease_end = leases_.empty() ? Clock::time_point::max() : leases_.begin()->first;
+  return std::min(lease_end, half_open_.next_end());
 }
 
 void Incoming::end_due(std::unique_lock<std::mutex>& lock) {
   const auto now = Clock::now();
-  std::vector<PeerId> strangers;
-  for (auto at = half_open_.begin(); at != half_open_.end();) {
-    if (at->second.until > now) {
-      ++at;
-      continue;
-    }
-    strangers.push_back(at->second.peer);
-    at = half_open_.erase(at);
-  }
+  const std::vector<PeerId> strangers = half_open_.end_due(now);
   std::vector<Lease> ended;
   while (!leases_.empty() && leases_.begin()->first <= now) {
     ended.push_back(std::move(leases_.begin()->second));

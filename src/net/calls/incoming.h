@@ -21,10 +21,9 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "net/calls/answer_link.h"
-#include "net/calls/newcomers.h"
+#include "net/calls/handshakes.h"
 #include "net/calls/open_windows.h"
 #include "net/calls/owed_reply.h"
-#include "net/session/handshake.h"
 #include "weft/cluster/exchange.h"
 
 namespace weft::net {
@@ -46,14 +45,6 @@ class Incoming {
  private:
   using Clock = std::chrono::steady_clock;
   using LinkPtr = std::shared_ptr<AnswerLink>;
-  struct HalfOpen {
-    Answerer answerer;
-    PeerId peer = 0;
-    Clock::time_point until;
-    bool proved = false;               // the hello was made with the cluster's key
-    std::vector<std::byte> hello_tag;  // a caller that gets no welcome sends the same hello again
-    std::vector<std::byte> welcome;
-  };
   struct Hello {
     std::vector<std::byte> frame;
     bool proved = false;  // made with the cluster's key
@@ -69,7 +60,7 @@ class Incoming {
     bool none() const { return unwanted.empty() && ended.empty(); }
   };
 
-  // Handshakes (incoming_sessions.cc):
+  // Handshakes and sessions:
   bool queue_hello(const FrameView& frame);
   bool confirm(const FrameView& frame);
   void welcome(const Hello& hello);
@@ -77,7 +68,6 @@ class Incoming {
   bool admits(const EndpointAddress& address, bool proved);
   void log_refusal(const std::string& node, bool proved, const Answerer& answerer);
   void add_half_open(std::uint64_t session, HalfOpen half);
-  std::size_t count_half_open(bool proved) const;  // with mutex_ held
   void add_session(Session session, PeerId peer);
   void end(const LinkPtr& link);
   LinkPtr find(std::uint64_t session) const;
@@ -120,10 +110,9 @@ class Incoming {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Hello> hellos_;                               // guarded by mutex_, as the members below
-  std::unordered_map<std::uint64_t, HalfOpen> half_open_;  // by session
+  std::deque<Hello> hellos_;  // guarded by mutex_, as the members below
+  Handshakes half_open_;
   RareLines refusal_lines_;
-  Newcomers newcomers_;
   std::unordered_map<std::uint64_t, LinkPtr> links_;  // by session
   std::map<std::string, std::uint64_t> session_of_;   // by node
   std::multimap<Clock::time_point, Lease> leases_;    // by the time of their next check

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sodium.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -45,9 +44,9 @@ Nonce nonce_of(std::uint64_t number) {
 
 Status check_key_file(const std::string& path, const struct stat& st) {
   if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, fmt::format("key file {}: expected a regular file", path)};
-  if (st.st_uid != ::geteuid() && st.st_uid != 0)
+  if (st.st_uid != own_user() && st.st_uid != 0)
     return Error{Errc::permission,
-                 fmt::format("key file {}: expected owner {} or root, got {}", path, ::geteuid(), st.st_uid)};
+                 fmt::format("key file {}: expected owner {} or root, got {}", path, own_user(), st.st_uid)};
   if ((st.st_mode & 077U) != 0)
     return Error{Errc::permission, fmt::format("key file {}: others can read or write it: expected mode 0600 or 0400, "
                                                "got {:04o}",

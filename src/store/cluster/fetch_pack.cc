@@ -1,10 +1,8 @@
 #include "store/cluster/fetch_pack.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,15 +11,11 @@
 #include "diskformat/pack_names.h"
 #include "index/blobs.h"
 #include "index/tables.h"
+#include "os/entries.h"
 #include "packs/blob_check.h"
 
 namespace weft {
 namespace {
-
-Status set_size(int fd, std::uint64_t size, std::string_view path) {
-  if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
-  return sys_error(errno, fmt::format("{}: cannot be made {} bytes long", path, size));
-}
 
 Status check_blob_at(const FetchedBlob& blob, std::uint64_t size, PackId pack) {
   if (blob.id.length == 0 || blob.offset > size || blob.id.length > size - blob.offset)
@@ -65,7 +59,7 @@ Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(StoreParts& parts, s
   pack->size_ = size;
   WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
-  WEFT_CHECK(weft::set_size(pack->fd_.get(), size, path));
+  WEFT_CHECK(resize_file(pack->fd_.get(), size, fmt::format("{}: cannot be made {} bytes long", path, size)));
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
 

@@ -114,7 +114,7 @@ TEST_CASE("a new tree finds the numbers that another one gave") {
     CHECK((directory.st.st_mode & 07777U) == 0700U);
   }
   const auto tree = must(DraftTree::open(dir.path()));
-  CHECK(must(tree->path(file.ino)) == "m/x");
+  CHECK(must(tree->places().path(file.ino)) == "m/x");
   CHECK(tree->stat(file.ino).ok());
   CHECK(code_of(tree->stat(kNewIno + 1)) == Errc::not_found);
 }
@@ -124,7 +124,7 @@ TEST_CASE("a tree follows a directory that another mount moves") {
   const auto other = must(DraftTree::open(draft.dir.path()));
   REQUIRE(other->rename(own(), kNewIno, "a", kNewIno, "b", 0).ok());
   CHECK(draft.tree->stat(draft.file.found.ino).ok());
-  CHECK(must(draft.tree->path(draft.file.found.ino)) == "b/x");
+  CHECK(must(draft.tree->places().path(draft.file.found.ino)) == "b/x");
 }
 
 TEST_CASE("no path leaves the tree") {

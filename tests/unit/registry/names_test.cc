@@ -11,7 +11,9 @@
 #include "fakes/etcd_process.h"
 #include "fakes/http_server.h"
 #include "registry/etcd_names.h"
+#include "registry/etcd_restore.h"
 #include "registry/http.h"
+#include "registry/own_registry.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -33,11 +35,13 @@ EtcdOptions options_for(const EtcdProcess& etcd) {
 
 struct Cluster {
   explicit Cluster(const EtcdOptions& options = options_for(shared_etcd()))
-      : keys("/weft", "c" + std::to_string(++count)), client(options), names(client, keys, 5s) {}
+      : keys("/weft", "c" + std::to_string(++count)), client(options) {}
   static inline int count = 0;
   RegistryKeys keys;
   etcd::Client client;
-  EtcdNames names;
+  OwnRegistry own{client, keys};
+  EtcdNames names{own, 5s};
+  EtcdRestore restore{own, names, 5s};
 };
 
 Digest digest(unsigned content) {
@@ -128,7 +132,8 @@ TEST_CASE("names: many at once lose nothing and give no number twice") {
   std::multiset<std::uint64_t> numbers;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      EtcdNames names(c.client, c.keys, 60s);
+      OwnRegistry own(c.client, c.keys);
+      EtcdNames names(own, 60s);
       for (int i = 0; i < kEach; ++i) {
         auto decision = names.publish(wish("busy", static_cast<unsigned>(100 * t + i + 1)));
         std::lock_guard lock(mutex);
@@ -281,7 +286,7 @@ TEST_CASE("names: all nodes agree on what the cluster is") {
   for (int t = 0; t < 6; ++t)
     threads.emplace_back([&] {
       etcd::Header header;
-      auto meta = c.names.agree("", header);
+      auto meta = c.own.agree("", header);
       std::lock_guard lock(mutex);
       ids.insert(meta.ok() ? meta->cluster : meta.error().message);
     });
@@ -293,7 +298,7 @@ TEST_CASE("names: all nodes agree on what the cluster is") {
 TEST_CASE("names: no change is made in a registry that was replaced") {
   Cluster c;
   etcd::Header header;
-  REQUIRE(c.names.agree("", header).ok());
+  REQUIRE(c.own.agree("", header).ok());
   CHECK(must_publish(c, wish("a", 1, {"best"})) == 1);
   const auto ahead = c.names.foresee("a");
   REQUIRE(ahead != nullptr);
@@ -313,7 +318,7 @@ TEST_CASE("names: no change is made in a registry that was replaced") {
     refused(c.names.set_tag("a", "other", 1), has);
     refused(c.names.set_tag("a", "best", {}), has);
     refused(c.names.remove_version("a", 1), has);
-    refused(c.names.barrier("node", "x"), has);
+    refused(c.own.barrier("node", "x"), has);
   };
   put({etcd::Delete{{key, {}}}});
   refuses_all("nothing");
@@ -375,7 +380,8 @@ TEST_CASE("names: an etcd that is killed and comes back has all that it took; on
   EtcdOptions options = options_for(etcd);
   options.answer_max = 1'000ms;
   Cluster c(options);
-  EtcdNames names(c.client, c.keys, 1s);
+  OwnRegistry own(c.client, c.keys);
+  EtcdNames names(own, 1s);
   CHECK(must_publish(c, wish("a", 1)) == 1);
   etcd.kill();
   CHECK(names.publish(wish("a", 2)).error().code == Errc::unreachable);
@@ -401,11 +407,11 @@ TEST_CASE("names: numbers that a node knows are not given again by a registry th
   known = wish("a", 3);
   known.number_min = 2;
   CHECK(must_publish(c, known) == 6);
-  REQUIRE(c.names.raise("a", 3).ok());
+  REQUIRE(c.restore.raise("a", 3).ok());
   CHECK(must_publish(c, wish("a", 4)) == 7);
-  REQUIRE(c.names.raise("a", 12).ok());
+  REQUIRE(c.restore.raise("a", 12).ok());
   CHECK(must_publish(c, wish("a", 5)) == 12);
-  REQUIRE(c.names.raise("new", 4).ok());
+  REQUIRE(c.restore.raise("new", 4).ok());
   CHECK(must_publish(c, wish("new", 6)) == 4);
 }
 
@@ -418,7 +424,7 @@ TEST_CASE("names: a version that is brought back gives the registry a later mess
   const auto bring_back = [&](std::uint64_t described_ns, const std::string& message, bool check_only) {
     version.version.described_ns = described_ns;
     version.version.message = message;
-    return c.names.bring_back(version, check_only).value();
+    return c.restore.bring_back(version, check_only).value();
   };
   const auto message = [&] {
     const std::string key = c.keys.version("a", 1);
@@ -435,7 +441,7 @@ TEST_CASE("names: a version that is brought back gives the registry a later mess
   CHECK(message() == "later");
   version.version.manifest = digest(2);
   version.version.described_ns = 9;
-  CHECK(c.names.bring_back(version, false).error().code == Errc::exists);
+  CHECK(c.restore.bring_back(version, false).error().code == Errc::exists);
   REQUIRE(c.names.remove_version("a", 1).ok());
   version.version.manifest = digest(1);
   CHECK_FALSE(bring_back(9, "latest", false));
@@ -499,7 +505,8 @@ TEST_CASE("names: a publish whose answer is lost is made once, though others pub
     options.endpoints = {liar.server.endpoint()};
     Cluster c(options);
     etcd::Client direct(options_for(shared_etcd()));
-    EtcdNames other(direct, c.keys, 5s);
+    OwnRegistry own(direct, c.keys);
+    EtcdNames other(own, 5s);
     liar.meanwhile = [&] {
       CHECK(other.publish(wish("a", 2, {"t"})).ok());
       if (removed) CHECK(other.remove_version("a", 1).ok());
@@ -533,7 +540,8 @@ TEST_CASE("names: a tag or a removal that etcd has made is made, though its answ
 TEST_CASE("names: a change is not tried again once the client has stopped") {
   Cluster c;
   CHECK(must_publish(c, wish("a", 1, {"t"})) == 1);
-  EtcdNames patient(c.client, c.keys, 60s);
+  OwnRegistry own(c.client, c.keys);
+  EtcdNames patient(own, 60s);
   c.client.stop(0s);
   const auto begun = std::chrono::steady_clock::now();
   CHECK_FALSE(patient.set_tag("a", "t", std::nullopt).ok());
