@@ -14,7 +14,7 @@ from measure import drop_caches, seconds
 
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
-from clusterlib import Wire  # noqa: E402
+from clusterlib import Trunk, Wire  # noqa: E402
 from daemonlib import WEFTD  # noqa: E402
 from nodes import Cluster  # noqa: E402
 from user_mount import UserMount, options_text  # noqa: E402
@@ -251,7 +251,7 @@ def run_each(parts, directory, args):
         part(where, args)
 
 
-__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "WEFT", "WEFTD", "Wire", "answers", "arrived",
-           "cat", "cold_mount", "cold_mounts", "containers", "forget", "mounted", "options_text", "peer_reads", "publish",
-           "random_tensors", "run", "run_each", "shape", "time", "tree_seconds", "wait_idle", "wait_until", "warm",
+__all__ = ["Account", "Cluster", "Cores", "FILE", "MIB", "PATIENCE", "Raw", "Trunk", "WEFT", "WEFTD", "Wire", "answers",
+           "arrived", "cat", "cold_mount", "cold_mounts", "containers", "forget", "mounted", "options_text", "peer_reads",
+           "publish", "random_tensors", "run", "run_each", "shape", "time", "tree_seconds", "wait_idle", "wait_until", "warm",
            "write_model", "write_shards"]

@@ -7,7 +7,7 @@ import statistics
 
 from measure import interval
 from net_cases import NODES, OPTIONS, TROUBLES, WAYS
-from net_nodes import MIB, PATIENCE, WEFTD, arrived, run as run_command, shape, wait_until
+from net_nodes import MIB, PATIENCE, WEFTD, Trunk, arrived, run as run_command, shape, wait_until
 from net_programs import read_each
 from net_starts import IDLE_SECONDS_MAX, Case, Compared, Start, met, prepared, print_notes, print_table, reasons
 from swarm_simulated import simulate
@@ -132,15 +132,8 @@ class Groups(Trouble):
     """Half of the nodes are at another switch."""
 
     def prepare(self, nodes):
-        switch = nodes[0].host.network.switch
-        for line in (["add", "br1", "type", "bridge"], ["set", "br1", "up"],
-                     ["add", "between0", "type", "veth", "peer", "name", "between1"],
-                     *(["set", f"between{end}", "master", f"br{end}", "up"] for end in (0, 1)),
-                     *(["set", node.host.port, "master", "br1"] for node in nodes[len(nodes) // 2:])):
-            run_command(["ip", "-n", switch, "link", *line])
-        for end in (0, 1):
-            run_command(["tc", "-n", switch, "qdisc", "replace", "dev", f"between{end}", "root", "tbf",
-                         "rate", f"{BETWEEN_MBIT}mbit", "burst", "256k", "latency", "50ms"])
+        hosts = [node.host for node in nodes]
+        Trunk(hosts[0].network, hosts[len(hosts) // 2:]).shape(f"{BETWEEN_MBIT}mbit")
 
 
 class Locations(Groups):

@@ -29,20 +29,49 @@ def hardware_address(number):
     return f"02:77:00:00:00:{number:02x}"
 
 
-class Host:
+class Cable:
+    """What joins two devices."""
+
+    def ends(self):
+        """Both, each as its name space and its name. A packet goes out through the first."""
+        raise NotImplementedError
+
+    def shape(self, rate, burst="256k", latency="50ms"):
+        """Bounds each direction, as tc-tbf(8) says it: "1gbit"."""
+        for space, device in self.ends():
+            run(["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
+                 "latency", latency])
+
+    def unshape(self):
+        for space, device in self.ends():
+            run(["tc", "-n", space, "qdisc", "del", "dev", device, "root"])
+
+    def lose(self, permille):
+        """Drops this many of 1,000 packets in each direction, at random. 0 ends it.
+
+        Packets are dropped where they arrive: TCP is told at once of a packet that its own host drops, and of no other."""
+        for space, device in self.ends():
+            chain = f"netdev loss {device}"
+            run(["nsenter", f"--net=/run/netns/{space}", "nft",
+                 f"add table netdev loss; add chain {chain} {{ type filter hook ingress device {device} priority 0; }};"
+                 f"flush chain {chain};" + (f"add rule {chain} numgen random mod 1000 < {permille} drop" if permille
+                                            else f"delete chain {chain}")])
+
+
+class Host(Cable):
     """A name space with one address on the switch."""
 
     def __init__(self, network, number):
         self.network, self.address = network, f"{PREFIX}{number}"
         self.space, self.port = f"{network.name}-{number}", f"p{number}"
-        self.hardware_address = hardware_address(number)
+        self.hardware_address, self.bridge = hardware_address(number), "br0"
 
     def up(self):
         switch = self.network.switch
         run(["ip", "netns", "add", self.space])
         run(["ip", "-n", switch, "link", "add", self.port, "type", "veth",
              "peer", "name", "eth0", "address", self.hardware_address, "netns", self.space])
-        run(["ip", "-n", switch, "link", "set", self.port, "master", "br0", "up"])
+        run(["ip", "-n", switch, "link", "set", self.port, "master", self.bridge, "up"])
         run(["ip", "-n", self.space, "addr", "add", f"{self.address}/24", "dev", "eth0"])
         for device in ("lo", "eth0"):
             run(["ip", "-n", self.space, "link", "set", device, "up"])
@@ -66,7 +95,7 @@ class Host:
         run(["ip", "netns", "del", self.space])
 
     def mend(self):
-        run(["ip", "-n", self.network.switch, "link", "set", self.port, "master", "br0", "up"])
+        run(["ip", "-n", self.network.switch, "link", "set", self.port, "master", self.bridge, "up"])
 
     def know_all(self):
         """From now on this host asks nobody where the others are, also those that come later."""
@@ -75,36 +104,33 @@ class Host:
         run(["ip", "-n", self.space, "-batch", "-"], stdin=None, input="\n".join(lines))
 
     def ends(self):
-        """Both ends of the cable, each as its name space and device. A packet goes out through the first."""
         return (self.space, "eth0"), (self.network.switch, self.port)
 
-    def shape(self, rate, burst="256k", latency="50ms"):
-        """Bounds what goes out of here and what comes in, as tc-tbf(8) says it: "1gbit"."""
-        for space, device in self.ends():
-            run(["tc", "-n", space, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst,
-                 "latency", latency])
 
-    def unshape(self):
-        for space, device in self.ends():
-            run(["tc", "-n", space, "qdisc", "del", "dev", device, "root"])
+class Trunk(Cable):
+    """The cable between the switch and a second one, where these hosts are from now on. A network has one at most."""
 
-    def lose(self, permille):
-        """Drops this many of 1,000 packets in each direction, at random. 0 ends it.
+    def __init__(self, network, hosts):
+        self.network = network
+        for words in (["add", "br1", "type", "bridge"], ["set", "br1", "up"],
+                      ["add", "between0", "type", "veth", "peer", "name", "between1"],
+                      *(["set", f"between{end}", "master", f"br{end}", "up"] for end in (0, 1))):
+            run(["ip", "-n", network.switch, "link", *words])
+        for host in hosts:
+            host.bridge = "br1"
+            host.mend()
 
-        Packets are dropped where they arrive: TCP is told at once of a packet that its own host drops, and of no other."""
-        for space, device in self.ends():
-            chain = f"netdev loss {device}"
-            run(["nsenter", f"--net=/run/netns/{space}", "nft",
-                 f"add table netdev loss; add chain {chain} {{ type filter hook ingress device {device} priority 0; }};"
-                 f"flush chain {chain};" + (f"add rule {chain} numgen random mod 1000 < {permille} drop" if permille
-                                            else f"delete chain {chain}")])
+    def ends(self):
+        return (self.network.switch, "between0"), (self.network.switch, "between1")
 
 
 class Wire:
-    """The bytes and packets that a host has sent and received since it was plugged in."""
+    """The bytes and packets that a host has sent and received since it was plugged in. Of a Trunk: those that have gone to
+    the second switch, and come from there."""
 
-    def __init__(self, host):
-        link = json.loads(run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout)[0]
+    def __init__(self, cable):
+        space, device = cable.ends()[0]
+        link = json.loads(run(["ip", "-n", space, "-s", "-j", "link", "show", device]).stdout)[0]
         self.mtu = link["mtu"]
         stats = link["stats64"]
         self.sent, self.received = stats["tx"]["bytes"], stats["rx"]["bytes"]
@@ -248,4 +274,4 @@ def can_make_networks():
     return False
 
 
-__all__ = ["Etcd", "Host", "Network", "Wire", "can_make_networks"]
+__all__ = ["Etcd", "Host", "Network", "Trunk", "Wire", "can_make_networks"]

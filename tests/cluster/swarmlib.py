@@ -1,0 +1,78 @@
+"""What tests of swarms share: sources of versions, nodes that fetch one, and how much of it came from where."""
+import concurrent.futures
+import contextlib
+
+from clusterlib import Wire
+from nodes import MODEL_FILE, SECONDS_MAX
+from weftlib import random_tensors, write_model
+
+MIB = 1 << 20
+TENSORS, TENSOR_BYTES = 24, 2 * MIB
+MODEL_BYTES = TENSORS * TENSOR_BYTES
+COPIES_MAX = 1.3  # of the version that the holder sends to all
+LINK = "200mbit"
+GIVERS = ("partners", "source", "origin")
+
+
+def write_source(directory, tensors=TENSORS):
+    """A model with one file of weights, in this directory. Its bytes depend on the directory's name."""
+    return write_model(directory, random_tensors(tensors, TENSOR_BYTES, seed=directory.name))
+
+
+def shape(nodes):
+    for node in nodes:
+        node.host.shape(LINK)
+
+
+def fetch(node, model="model"):
+    """All of the version, in the background."""
+    return node.store.weft("prefetch", f"{model}@1", timeout=SECONDS_MAX)
+
+
+@contextlib.contextmanager
+def fetching(nodes, model="model"):
+    """Each node fetches the version beside. At the end of the context all have it."""
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+        calls = [pool.submit(fetch, node, model) for node in nodes]
+        yield
+        for call in calls:
+            call.result()
+
+
+def all_fetch(nodes, model="model"):
+    """The version, at the same time."""
+    with fetching(nodes, model):
+        pass
+
+
+def end(process):
+    """The exit code of a fetch, and what it said."""
+    _, said = process.communicate(timeout=SECONDS_MAX)
+    return process.returncode, said
+
+
+def swarms(node):
+    return node.daemon.status()["swarms"]
+
+
+def received(node, model="model"):
+    """Units of the version that came by the swarm."""
+    return sum(of_version(one) for one in swarms(node)["fetched"] if one["version"] == f"{model}@1")
+
+
+def of_version(fetched):
+    return sum(fetched[f"from_{giver}"] for giver in GIVERS)
+
+
+def has_half(node):
+    return any(2 * one["here"] >= one["units"] for one in swarms(node)["fetched"])
+
+
+def copies(holder, before, size=MODEL_BYTES):
+    """Of so many bytes, that the holder has sent."""
+    return (Wire(holder.host).sent - before) / size
+
+
+def reads_right(node, source, model="model"):
+    with node.mounted() as mount:
+        assert (mount.version(model, 1) / MODEL_FILE).read_bytes() == (source / MODEL_FILE).read_bytes()
