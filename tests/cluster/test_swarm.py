@@ -1,7 +1,6 @@
 """Nodes that fetch one version at once give it to each other: src/swarm/README.md."""
 import concurrent.futures
 import contextlib
-import hashlib
 import re
 import signal
 
@@ -10,29 +9,14 @@ import pytest
 from clusterlib import Wire, can_make_networks
 from daemonlib import metrics
 from links import unplugged
-from nodes import MODEL_FILE, SECONDS_MAX, SILENCE_SECONDS, Cluster
+from nodes import SECONDS_MAX, SILENCE_SECONDS, Cluster
 from readers import Reading
+from swarms import (COPIES_MAX, GIVERS, MIB, NODES, TENSOR_BYTES, TENSORS, all_fetch, copies, directory_nodes, evict,
+                    fetch, introduces, of_version, reads_right, received, swarms)
 from weftlib import random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-MIB = 1 << 20
-NODES = 5  # a holder, and others that fetch
-TENSORS, TENSOR_BYTES = 24, 2 * MIB
-COPIES_MAX = 1.3  # of the version that the holder sends to all
-GIVERS = ("partners", "source", "origin")
 CUT_SECONDS_MAX = SILENCE_SECONDS / 2  # then no read fails
-
-
-@pytest.fixture(name="swarm")
-def swarm_of_nodes(tmp_path):
-    """(holder, other nodes, source of model@1), over slow links."""
-    with Cluster(tmp_path, peers=True) as cluster:
-        holder, *others = (cluster.node("--log-level", "info,peers=debug") for _ in range(NODES))
-        source = write_model(tmp_path / "source", random_tensors(TENSORS, TENSOR_BYTES, seed="swarm"))
-        cluster.publish(holder, source, "model")
-        for node in cluster.nodes:
-            node.host.shape("200mbit")
-        yield holder, others, source
 
 
 @pytest.fixture
@@ -50,24 +34,6 @@ def without_holder(tmp_path):
         yield others, source
 
 
-def fetch(node, model="model"):
-    """All of the version, in the background."""
-    return node.store.weft("prefetch", f"{model}@1", timeout=SECONDS_MAX)
-
-
-def swarms(node):
-    return node.daemon.status()["swarms"]
-
-
-def received(node, model="model"):
-    """Units of the version that came by the swarm."""
-    return sum(of_version(one) for one in swarms(node)["fetched"] if one["version"] == f"{model}@1")
-
-
-def of_version(fetched):
-    return sum(fetched[f"from_{giver}"] for giver in GIVERS)
-
-
 def has_half(node):
     return any(2 * one["here"] >= one["units"] for one in swarms(node)["fetched"])
 
@@ -82,45 +48,9 @@ def is_done(node):
     return all(one["done"] for one in swarms(node)["fetched"])
 
 
-def evict(node):
-    """Afterwards the node has no fetched bytes. Those of a transfer are in use while its last file is put into the index."""
-    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=SECONDS_MAX, pause=0.01)
-    assert node.store.json("evict", "--all")["kept_bytes"] == 0
-
-
-def directory_nodes(holder, others, model="model"):
-    """The two nodes that introduce others for the version, the preferred one first. Its publisher is none of them."""
-    manifest = bytes.fromhex(holder.store.json("log", model)["versions"][0]["manifest"])
-    ids = {member["name"]: member["node"] for member in holder.daemon.ask("peers")["peers"]}
-
-    def weight(node):
-        return hashlib.sha256(manifest + ids[node.directory.name].encode()).digest()
-    return sorted(others, key=weight, reverse=True)[:2]
-
-
-def introduces(node, model="model"):
-    return any(one["version"] == f"{model}@1" for one in swarms(node)["introduced"])
-
-
-def copies(holder, before):
-    return (Wire(holder.host).sent - before) / (TENSORS * TENSOR_BYTES)
-
-
 def named(node):
     """Units that the node has named as the clerk of the origin."""
     return sum(one["sent"] for one in swarms(node)["named"])
-
-
-def reads_right(node, source, model="model"):
-    with node.mounted() as mount:
-        assert (mount.version(model, 1) / MODEL_FILE).read_bytes() == (source / MODEL_FILE).read_bytes()
-
-
-@contextlib.contextmanager
-def all_fetch(nodes):
-    """Each node fetches the version; the calls that wait for it."""
-    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
-        yield [pool.submit(fetch, node) for node in nodes]
 
 
 def begun(nodes, model="model"):
