@@ -6,6 +6,7 @@ import pytest
 from clusterlib import Etcd, Network, can_make_networks
 from nodes import Cluster
 from power import Machine
+from swarmlib import swarm_of_nodes
 from threenodes import SECONDS_MAX, Node
 from weftlib import wait_until
 
@@ -51,6 +52,13 @@ def cluster(tmp_path):
 @pytest.fixture
 def three(cluster):
     return [cluster.node() for _ in range(3)]
+
+
+@pytest.fixture
+def swarm(tmp_path, request):
+    """(holder, other nodes, source of model@1), over slow links. The parameter, if any, is the provider of all nodes."""
+    with swarm_of_nodes(tmp_path, getattr(request, "param", "auto")) as made:
+        yield made
 
 
 @pytest.fixture

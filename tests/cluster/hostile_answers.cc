@@ -32,12 +32,6 @@ class WindowElsewhere final : public Window {
   std::unique_ptr<Window> real_;
 };
 
-std::vector<std::byte> in_windows(const PeerReply& reply) {
-  std::vector<std::byte> out;
-  for (const auto& window : reply.windows) out.insert(out.end(), window->bytes().begin(), window->bytes().end());
-  return out;
-}
-
 Result<PeerReply> with_much_more(PeerReply reply) {
   while (reply.windows.size() < kAnswerWindowsMax - 1) {
     WEFT_TRY(auto more, WindowMemory::of_bytes(std::vector<std::byte>(kMuch)));
@@ -49,7 +43,13 @@ Result<PeerReply> with_much_more(PeerReply reply) {
 }  // namespace
 
 bool is_fault(std::string_view name) {
-  return std::ranges::find(kFaults, name) != kFaults.end();
+  return is_member_fault(name) || std::ranges::find(kFaults, name) != kFaults.end();
+}
+
+std::vector<std::byte> in_windows(const PeerReply& reply) {
+  std::vector<std::byte> out;
+  for (const auto& window : reply.windows) out.insert(out.end(), window->bytes().begin(), window->bytes().end());
+  return out;
 }
 
 Result<std::vector<OpenPlace>> StoredBytes::here(std::span<const ChunkRun> runs) {
@@ -66,6 +66,18 @@ Result<std::vector<Digest>> StoredBytes::digests(const ContentId& id) {
   const PackEntry* listed = find_entry(toc, id, place.offset);
   if (listed == nullptr) return Error{Errc::not_found, "no such blob"};
   return listed->chunks;
+}
+
+HostileAnswers::HostileAnswers(Store& store, std::string fault)
+    : fault_(std::move(fault)), bytes_(store), answers_(store, directory_, coding_) {
+  if (is_member_fault(fault_)) member_.emplace(store, bytes_, fault_);
+  answers_.begin(bytes_, member_ ? &*member_ : nullptr);
+}
+
+// A member of a swarm has no other fault.
+void HostileAnswers::receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) {
+  if (member_) return answers_.receive(node, request, std::move(reply));
+  reply.give(answer(node, request));
 }
 
 Result<PeerReply> HostileAnswers::answer(std::string_view node, std::span<const std::byte> request) {

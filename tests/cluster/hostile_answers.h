@@ -1,13 +1,18 @@
 // A node that holds the cluster's key and the bytes, and serves something else.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "blobs/local_bytes.h"
 #include "conformance/tapped_transport.h"
+#include "hostile_member.h"
 #include "peers/answers.h"
 
 namespace weft::hostile {
@@ -21,7 +26,10 @@ namespace weft::hostile {
 //   silent     requests for bytes are answered too late, after 30 s
 //   miscoded, mistabled  a wrong byte in a coded chunk, or in the table of the answer; plain bytes are right
 //   digests, manifest, holders  random bytes as the answer to this request
+// and those of a member of a swarm (hostile_member.h).
 bool is_fault(std::string_view name);
+
+std::vector<std::byte> in_windows(const PeerReply& reply);  // a copy
 
 // The bytes of a store, served without a daemon. Any thread.
 class StoredBytes final : public LocalBytes {
@@ -37,14 +45,13 @@ class StoredBytes final : public LocalBytes {
 // Any thread.
 class HostileAnswers final : public PeerServer {
  public:
-  HostileAnswers(Store& store, std::string fault)
-      : fault_(std::move(fault)), bytes_(store), answers_(store, directory_, coding_) {
-    answers_.begin(bytes_);
-  }
+  HostileAnswers(Store& store, std::string fault);
   ~HostileAnswers() override { answers_.end(); }
   HostileAnswers(const HostileAnswers&) = delete;
   HostileAnswers& operator=(const HostileAnswers&) = delete;
+  void receive(std::string_view node, std::span<const std::byte> request, PendingReply reply) override;
   Result<PeerReply> answer(std::string_view node, std::span<const std::byte> request) override;
+  HostileMember::Heard heard() const { return member_ ? member_->heard() : HostileMember::Heard(); }
 
  private:
   bool concerns(const PeerRequest& asked) const;
@@ -53,6 +60,7 @@ class HostileAnswers final : public PeerServer {
 
   const std::string fault_;
   StoredBytes bytes_;
+  std::optional<HostileMember> member_;  // if it has a fault of one
   PeerDirectory directory_;
   PeerCoding coding_;
   PeerAnswers answers_;

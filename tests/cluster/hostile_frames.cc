@@ -19,7 +19,6 @@
 namespace weft::hostile {
 namespace {
 
-using Frame = std::vector<std::byte>;
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 10s;
@@ -107,12 +106,7 @@ class Overheard {
 
 // Returns requests for one version of this store: its manifest, its holders, and the first chunk of each large blob.
 Result<std::vector<PeerRequest>> requests_for(Store& has) {
-  WEFT_TRY(const auto snapshot, has.snapshot());
-  WEFT_TRY(const auto models, snapshot->models());
-  if (models.rows.empty()) return Error{Errc::not_found, "a store without models"};
-  WEFT_TRY(const auto versions, snapshot->versions(models.rows.front().id));
-  if (versions.rows.empty()) return Error{Errc::not_found, "a model without versions"};
-  const Digest& digest = versions.rows.front().manifest;
+  WEFT_TRY(const Digest digest, first_manifest(has));
   WEFT_TRY(const auto bytes, has.open_manifest(digest));
   WEFT_TRY(const Manifest manifest, decode_manifest(bytes->bytes()));
   std::vector<PeerRequest> requests{AskManifest{digest, 0}, AskHolders{digest}};
@@ -163,6 +157,15 @@ Status send_all(Stranger& stranger, std::span<const Frame> frames) {
 }
 
 }  // namespace
+
+Result<Digest> first_manifest(Store& has) {
+  WEFT_TRY(const auto snapshot, has.snapshot());
+  WEFT_TRY(const auto models, snapshot->models());
+  if (models.rows.empty()) return Error{Errc::not_found, "a store without models"};
+  WEFT_TRY(const auto versions, snapshot->versions(models.rows.front().id));
+  if (versions.rows.empty()) return Error{Errc::not_found, "a model without versions"};
+  return versions.rows.front().manifest;
+}
 
 Result<Sent> replay(const Victim& victim, const std::string& key_file, Store& has, std::size_t times) {
   Sent sent;

@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "weft/cluster/exchange.h"
+#include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store/store.h"
 
 namespace weft::hostile {
+
+using Frame = std::vector<std::byte>;
 
 struct Victim {
   PeerAddress peer;
@@ -22,6 +26,9 @@ struct Sent {
   std::size_t answers = 0;        // answers to the holder of the key, in the overheard session
   std::size_t answers_after = 0;  // answers to the holder of the key, in new sessions
 };
+
+// Returns the manifest of one version of a store.
+Result<Digest> first_manifest(Store& has);
 
 // Runs a session of a holder of the key, which requests and reads bytes. Sends all of its frames again while the
 // session lives, and `times` times after its end. The holder's later calls must be answered, in new sessions.

@@ -1,6 +1,10 @@
 // A hostile peer, for tests against real daemons.
-//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT
-//     serves STORE as the node it belongs to, with a fault (hostile_answers.h); prints "ready", ends with its input
+//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT [NODE ADDRESS]
+//     serves STORE as the node it belongs to, with a fault (hostile_answers.h). With NODE it first joins the swarm of
+//     the version of STORE at this directory node
+//   weft_hostile_peer ask WHAT COUNT STORE KEY PROVIDER HOST NODE ADDRESS
+//     makes requests of swarms (hostile_requests.h), about the version of STORE, and keeps their sessions
+// "serve" and "ask" print "ready" and end with their input. For each of its lines they print what they heard, as JSON.
 //   weft_hostile_peer replay TIMES STORE KEY PROVIDER HOST NODE ADDRESS
 //   weft_hostile_peer noise COUNT PROVIDER HOST ADDRESS
 //   weft_hostile_peer crowd COUNT KEY PROVIDER HOST ADDRESS
@@ -10,30 +14,64 @@
 //   weft_hostile_peer greet PROVIDER HOST ADDRESS
 //     sends a hello with a key that is not the cluster's (hostile_session.h)
 // HOST is the address of this process. STORE has the requested content. Exit code 1 and a message on an error.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "hostile_answers.h"
 #include "hostile_frames.h"
+#include "hostile_requests.h"
 #include "hostile_session.h"
 #include "net/calls/exchange.h"
 #include "peers/address.h"
+#include "peers/messages.h"
 
 namespace weft::hostile {
 namespace {
 
 using Words = std::span<const std::string>;
 
+constexpr std::chrono::seconds kPatience{10};
+
 Result<PeerAddress> peer_at(const std::string& node, const std::string& address) {
   const auto parsed = parse_endpoint(address);
   if (!parsed) return Error{Errc::invalid, fmt::format("{}: no address", address)};
   return PeerAddress{node, *parsed};
+}
+
+// Ends the process with its input, without a wait for threads with silent answers.
+template <typename Told>
+[[noreturn]] void stay(const Told& told) {
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  for (int letter = std::getchar(); letter != EOF; letter = std::getchar()) {
+    if (letter != '\n') continue;
+    fmt::print("{}\n", told());
+    std::fflush(stdout);
+  }
+  std::_Exit(0);
+}
+
+std::string text_of(const HostileMember::Heard& heard) {
+  std::string wants;
+  for (const auto& [node, count] : heard.wants)
+    wants += fmt::format("{}\"{}\": {}", wants.empty() ? "" : ", ", node, count);
+  return fmt::format("{{\"wants\": {{{}}}, \"offers\": {}, \"joins\": {}}}", wants, heard.offers, heard.joins);
+}
+
+Status join(Exchange& exchange, Store& store, const PeerAddress& directory) {
+  WEFT_TRY(const Digest manifest, first_manifest(store));
+  const auto request = encode_request(Join{manifest, {}});
+  WEFT_TRY(const auto answer, exchange.call(directory, request, deadline_in(kPatience)));
+  const auto partners = decode_partners(answer->head());
+  return partners.ok() ? Status{} : Status{partners.error()};
 }
 
 Status serve(Words words) {
@@ -53,11 +91,21 @@ Status serve(Words words) {
              if (fault != "gone") return real;
              return std::unique_ptr<Transport>(std::make_unique<NoWindows>(std::move(real)));
            }));
-  fmt::print("ready\n");
-  std::fflush(stdout);
-  while (std::getchar() != EOF) {
+  if (words.size() == 8) {
+    WEFT_TRY(const PeerAddress directory, peer_at(words[6], words[7]));
+    WEFT_CHECK(join(*exchange, *store, directory));
   }
-  std::_Exit(0);  // no wait for threads with silent answers
+  stay([&] { return text_of(answers.heard()); });
+}
+
+Status ask(Words words) {
+  if (!is_request(words[0])) return Error{Errc::invalid, fmt::format("{}: no request", words[0])};
+  WEFT_TRY(const auto store, Store::open(words[2], {}));
+  WEFT_TRY(PeerAddress peer, peer_at(words[6], words[7]));
+  Askers askers;
+  WEFT_CHECK(askers.open({std::move(peer), words[4], words[5]}, words[3]));
+  WEFT_CHECK(askers.send(words[0], std::stoul(words[1]), *store));
+  stay([&] { return fmt::format("{{\"requests\": {}, \"heard\": {}}}", askers.sent(), askers.heard()); });
 }
 
 Status tell(const Result<Sent>& outcome) {
@@ -81,7 +129,8 @@ Status greet(Words words) {
 }
 
 Status run(Words words) {
-  if (words.size() == 7 && words[0] == "serve") return serve(words.subspan(1));
+  if ((words.size() == 7 || words.size() == 9) && words[0] == "serve") return serve(words.subspan(1));
+  if (words.size() == 9 && words[0] == "ask") return ask(words.subspan(1));
   if (words.size() == 8 && words[0] == "replay") {
     WEFT_TRY(const auto store, Store::open(words[2], {}));
     WEFT_TRY(PeerAddress peer, peer_at(words[6], words[7]));
@@ -97,7 +146,7 @@ Status run(Words words) {
   }
   if (words.size() == 7 && words[0] == "close") return close(words.subspan(1));
   if (words.size() == 4 && words[0] == "greet") return greet(words.subspan(1));
-  return Error{Errc::invalid, "expected serve, replay, noise, crowd, close or greet with their words"};
+  return Error{Errc::invalid, "expected serve, ask, replay, noise, crowd, close or greet with their words"};
 }
 
 }  // namespace

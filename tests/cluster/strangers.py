@@ -16,30 +16,44 @@ DESCRIPTORS_SPARE = 24  # of connections with other nodes and their tools, that 
 
 @contextlib.contextmanager
 def staying(node, *command):
-    """A program on this node's host that has said "ready" and stays until the end."""
+    """A program on this node's host that has said "ready" and stays until the end: the process."""
     program = subprocess.Popen([*node.host.inside, *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                env=environment())
     try:
         assert program.stdout.readline() == b"ready\n"
-        yield
+        yield program
     finally:
         program.kill()
         program.communicate()
 
 
 @contextlib.contextmanager
-def impostor(cluster, node, fault):
+def impostor(cluster, node, fault, directory=None):
     """In the place of this node's daemon, which is killed: a peer with its id, address, key and store, and this fault.
-    At the end the daemon is there again."""
+    It joins the swarm of the store's version at a directory node. At the end the daemon is there again. The process."""
     provider, address = (node.exchange()[name] for name in ("provider", "address"))
     host, port = address.rsplit(":", 1)
+    joins = [node_id(directory), directory.exchange()["address"]] if directory else []
     node.daemon.kill()
     stay_member(cluster, address)
     try:
-        with staying(node, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider, host, port):
-            yield
+        with staying(node, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider, host, port,
+                     *joins) as program:
+            yield program
     finally:
         node.daemon.start()
+
+
+def heard(program):
+    """What a hostile peer that stays says that it heard."""
+    program.stdin.write(b"\n")
+    program.stdin.flush()
+    return json.loads(program.stdout.readline())
+
+
+def node_id(node):
+    address = node.exchange()["address"]
+    return next(peer["node"] for peer in node.store.json("peers")["peers"] if peer["address"] == address)
 
 
 def stay_member(cluster, address):

@@ -1,12 +1,14 @@
 """What tests of swarms share: sources of versions, nodes that fetch one, and how much of it came from where."""
 import concurrent.futures
 import contextlib
+import hashlib
 
 from clusterlib import Wire
-from nodes import MODEL_FILE, SECONDS_MAX
-from weftlib import random_tensors, write_model
+from nodes import MODEL_FILE, SECONDS_MAX, Cluster
+from weftlib import random_tensors, wait_until, write_model
 
 MIB = 1 << 20
+NODES = 5  # a holder, and others that fetch
 TENSORS, TENSOR_BYTES = 24, 2 * MIB
 MODEL_BYTES = TENSORS * TENSOR_BYTES
 COPIES_MAX = 1.3  # of the version that the holder sends to all
@@ -22,6 +24,43 @@ def write_source(directory, tensors=TENSORS):
 def shape(nodes):
     for node in nodes:
         node.host.shape(LINK)
+
+
+@contextlib.contextmanager
+def swarm_of_nodes(tmp_path, provider="auto"):
+    """(holder, other nodes, source of model@1), over slow links and this provider."""
+    with Cluster(tmp_path, peers=True) as cluster:
+        holder, *others = (cluster.node("--provider", provider, "--log-level", "info,peers=debug") for _ in range(NODES))
+        assert provider in ("auto", holder.exchange()["provider"])
+        source = write_source(tmp_path / "source")
+        cluster.publish(holder, source, "model")
+        shape(cluster.nodes)
+        yield holder, others, source
+
+
+def ranked(holder, others, model="model"):
+    """The nodes as they are preferred to introduce others for the version. `others` are all but its publisher."""
+    manifest = bytes.fromhex(holder.store.json("log", model)["versions"][0]["manifest"])
+    ids = {member["name"]: member["node"] for member in holder.daemon.ask("peers")["peers"]}
+
+    def weight(node):
+        return hashlib.sha256(manifest + ids[node.directory.name].encode()).digest()
+    return sorted(others, key=weight, reverse=True)
+
+
+def directory_nodes(holder, others, model="model"):
+    """The two nodes that introduce others for the version, the preferred one first."""
+    return ranked(holder, others, model)[:2]
+
+
+def introduces(node, model="model"):
+    return any(one["version"] == f"{model}@1" for one in swarms(node)["introduced"])
+
+
+def evict(node):
+    """Afterwards the node has no fetched bytes. Those of a transfer are in use while its last file is put into the index."""
+    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=SECONDS_MAX, pause=0.01)
+    assert node.store.json("evict", "--all")["kept_bytes"] == 0
 
 
 def fetch(node, model="model"):

@@ -6,7 +6,7 @@ import pytest
 from clusterlib import can_make_networks
 from daemonlib import metrics
 from nodes import CLOSED_SECONDS_MAX, resident
-from strangers import HOSTILE_PEER, hostile, model_on, still_serves
+from strangers import HOSTILE_PEER, hostile, model_on, node_id, still_serves
 from weftlib import PATIENCE, run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -15,11 +15,6 @@ pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, net
 def exchange_now(node):
     """As exchange(), asked by the socket alone: quick enough to see how long something lasts."""
     return node.daemon.ask("status")["exchange"]
-
-
-def node_id(node):
-    address = node.exchange()["address"]
-    return next(peer["node"] for peer in node.store.json("peers")["peers"] if peer["address"] == address)
 
 
 @pytest.mark.parametrize("what", ["garbled", "truncated", "again", "nonsense", "backwards"])

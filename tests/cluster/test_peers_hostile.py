@@ -12,7 +12,7 @@ from clusterlib import can_make_networks
 from nodes import MODEL_FILE as FILE
 from nodes import SECONDS_MAX, comes_right_on, descriptors, resident
 from strangers import (CROWD_MEMORY_MAX, DESCRIPTORS_SPARE, MEMORY_MAX, TENSOR_BYTES, hostile, impostor,
-                       model_on, staying, still_serves)
+                       model_on, node_id, staying, still_serves)
 from weftlib import run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -65,9 +65,8 @@ def test_a_session_that_is_sent_again_gets_nothing_and_keeps_nobody_out(cluster,
     source = model_on(cluster, three[0], seed="replay")
     victim = three[0].exchange()
     memory = resident(three[0])
-    node = next(peer["node"] for peer in three[1].store.json("peers")["peers"] if peer["address"] == victim["address"])
     sent = hostile(three[2], "replay", 20, three[0].store.path, cluster.key, victim["provider"], three[2].host.address,
-                   node, victim["address"])
+                   node_id(three[0]), victim["address"])
     assert sent["messages"] == 21 * sent["frames"]
     now = three[0].exchange()
     asked = sent["answers"] + sent["answers_after"]

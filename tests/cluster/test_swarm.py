@@ -1,7 +1,6 @@
 """Nodes that fetch one version at once give it to each other: src/swarm/README.md."""
 import concurrent.futures
 import contextlib
-import hashlib
 import re
 import signal
 
@@ -12,28 +11,15 @@ from daemonlib import metrics
 from links import unplugged
 from nodes import MODEL_FILE, SECONDS_MAX, SILENCE_SECONDS, Cluster
 from readers import Reading
-from swarmlib import (COPIES_MAX, GIVERS, MIB, MODEL_BYTES, TENSORS, all_fetch, copies, end, fetch, fetching, has_half,
-                      of_version, reads_right, received, shape, swarms, write_source)
+from swarmlib import (COPIES_MAX, GIVERS, MIB, MODEL_BYTES, NODES, TENSORS, all_fetch, copies, directory_nodes, end, evict,
+                      fetch, fetching, has_half, introduces, of_version, reads_right, received, shape, swarms,
+                      write_source)
 from weftlib import run, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-NODES = 5  # a holder, and others that fetch
 LARGE_TENSORS = 64  # of a version that takes long
 CUT_SECONDS_MAX = SILENCE_SECONDS / 2  # then no read fails
 over_both_providers = pytest.mark.parametrize("swarm", ["net", "tcp;ofi_rxm"], indirect=True)
-
-
-@pytest.fixture(name="swarm")
-def swarm_of_nodes(tmp_path, request):
-    """(holder, other nodes, source of model@1), over slow links. The parameter, if any, is the provider of all nodes."""
-    provider = getattr(request, "param", "auto")
-    with Cluster(tmp_path, peers=True) as cluster:
-        holder, *others = (cluster.node("--provider", provider, "--log-level", "info,peers=debug") for _ in range(NODES))
-        assert provider in ("auto", holder.exchange()["provider"])
-        source = write_source(tmp_path / "source")
-        cluster.publish(holder, source, "model")
-        shape(cluster.nodes)
-        yield holder, others, source
 
 
 @pytest.fixture
@@ -58,26 +44,6 @@ def received_in_all(node):
 
 def is_done(node):
     return all(one["done"] for one in swarms(node)["fetched"])
-
-
-def evict(node):
-    """Afterwards the node has no fetched bytes. Those of a transfer are in use while its last file is put into the index."""
-    wait_until(lambda: node.daemon.status()["fetched"]["transfers"] == 0, seconds_max=SECONDS_MAX, pause=0.01)
-    assert node.store.json("evict", "--all")["kept_bytes"] == 0
-
-
-def directory_nodes(holder, others, model="model"):
-    """The two nodes that introduce others for the version, the preferred one first. Its publisher is none of them."""
-    manifest = bytes.fromhex(holder.store.json("log", model)["versions"][0]["manifest"])
-    ids = {member["name"]: member["node"] for member in holder.daemon.ask("peers")["peers"]}
-
-    def weight(node):
-        return hashlib.sha256(manifest + ids[node.directory.name].encode()).digest()
-    return sorted(others, key=weight, reverse=True)[:2]
-
-
-def introduces(node, model="model"):
-    return any(one["version"] == f"{model}@1" for one in swarms(node)["introduced"])
 
 
 def named(node):

@@ -1,0 +1,124 @@
+"""Hostile members of a swarm, which hold the cluster's key, against real daemons: all other nodes get the right bytes,
+the log names the node that gave wrong ones, and memory stays bounded."""
+import contextlib
+import threading
+
+import pytest
+
+from clusterlib import Wire, can_make_networks
+from nodes import SECONDS_MAX, resident
+from strangers import HOSTILE_PEER, heard, impostor, node_id, staying
+from swarmlib import COPIES_MAX, all_fetch, copies, evict, fetch, introduces, of_version, ranked, reads_right, swarms
+from weftlib import PATIENCE, wait_until
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+WANTS_OPEN = 12  # of one node, for one version
+REQUESTS = 10_000
+REQUESTS_MEMORY_MAX = (16 << 20) * PATIENCE  # more than before, whatever is asked
+VERSIONS_MAX = 1024  # that a directory node keeps members of
+
+PARTNER_FAULTS = {  # of hostile_member.h: whether it offers units, and whether askers decline units
+    "unit-none": (False, False),
+    "unit-silent": (False, False),
+    "unit-wrong": (True, False),
+    "unit-short": (True, False),
+    "unit-long": (True, False),
+    "unit-unknown": (True, True),
+    "unit-held": (True, True),
+}
+DIRECTORY_FAULTS = {  # of hostile_member.h: whether a node accepts the answer, and does not ask the next directory node
+    "join-nobody": True,
+    "join-silent": False,
+    "join-strangers": True,
+    "join-asker": True,
+    "join-crowd": False,
+}
+
+
+def all_end_right(nodes, source):
+    all_fetch(nodes)
+    for node in nodes:
+        assert node.daemon.alive()
+        reads_right(node, source)
+        node.store.assert_sound()
+
+
+def named(node, liar):
+    """Lines of its log that name the node with this id as the giver of wrong bytes."""
+    return node.daemon.said().count(f": {liar} gave bytes with another digest")
+
+
+@pytest.mark.parametrize("fault", PARTNER_FAULTS)
+def test_a_partner_with_a_fault_gives_nothing_and_others_give_its_units(swarm, fault):
+    holder, others, source = swarm
+    *nodes, liar = ranked(holder, others)
+    fetch(liar)  # it has all units
+    ids, liar_id, before = [node_id(node) for node in nodes], node_id(liar), Wire(holder.host).sent
+    with impostor(holder.cluster, liar, fault, directory=nodes[0]) as program:
+        all_end_right(nodes, source)
+        asked = heard(program)
+    assert copies(holder, before) <= COPIES_MAX + 1
+    assert set(ids) <= set(asked["wants"])
+    offers, declined = PARTNER_FAULTS[fault]
+    assert (asked["offers"] > 0) == offers
+    versions = [one for node in nodes for one in swarms(node)["fetched"]]
+    assert all(of_version(one) > one["units"] / 2 for one in versions)  # they did not leave the swarm for the holder
+    assert not declined or any(one["declined"] > 0 for one in versions)
+    assert [named(node, liar_id) for node in nodes] == [int(fault == "unit-wrong")] * len(nodes)
+    if fault == "unit-wrong":
+        assert all(asked["wants"][one] <= 3 * WANTS_OPEN for one in ids)
+
+
+@pytest.mark.parametrize("fault", DIRECTORY_FAULTS)
+def test_a_directory_node_with_a_fault_costs_nobody_the_bytes(swarm, fault):
+    holder, others, source = swarm
+    liar, *nodes = ranked(holder, others)
+    with impostor(holder.cluster, liar, fault) as program:
+        all_end_right(nodes, source)
+        assert heard(program)["joins"] >= len(nodes)
+        assert introduces(nodes[0]) or DIRECTORY_FAULTS[fault]  # the next directory node
+
+
+@contextlib.contextmanager
+def watched(node):
+    """A list of one number: the most memory in bytes that its daemon took so far."""
+    most, over = [resident(node)], threading.Event()
+
+    def look():
+        while not over.wait(0.02):
+            most[0] = max(most[0], resident(node))
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        thread.join()
+
+
+def asking(attacker, victim, what):
+    """A program on the attacker's host that has made many requests of the victim, and keeps their sessions."""
+    exchange, cluster = victim.exchange(), victim.cluster
+    return staying(attacker, HOSTILE_PEER, "ask", what, REQUESTS, victim.store.path, cluster.key, exchange["provider"],
+                   attacker.host.address, node_id(victim), exchange["address"])
+
+
+@pytest.mark.parametrize("what", ["unknown", "oversized", "unclosed", "joins"])
+def test_many_requests_cost_little_memory_and_keep_nobody_out(swarm, what):
+    victim, (reader, attacker, *_), source = swarm
+    fetch(reader)  # memory that the victim needs to serve a node is no growth
+    evict(reader)
+    memory, busy = resident(victim), victim.exchange()["busy"]
+    with watched(victim) as most, asking(attacker, victim, what) as program:
+        assert heard(program)["requests"] == REQUESTS
+        wait_until(lambda: heard(program)["heard"] >= REQUESTS / 2, seconds_max=SECONDS_MAX, pause=0.05)
+        if what == "unclosed":
+            assert victim.exchange()["windows"] > 0
+        else:  # most were not refused unseen
+            assert victim.exchange()["busy"] - busy < REQUESTS / 2
+        if what == "joins":
+            assert 0 < len(swarms(victim)["introduced"]) <= VERSIONS_MAX
+        all_end_right([reader], source)
+    assert most[0] - memory < REQUESTS_MEMORY_MAX
+    assert victim.daemon.alive()
+    wait_until(lambda: victim.exchange()["windows"] == 0, seconds_max=SECONDS_MAX, pause=0.05)
