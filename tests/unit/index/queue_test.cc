@@ -1,4 +1,6 @@
 // The order in which writers get the lock of an index.
+#include "index/queue.h"
+
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -10,39 +12,30 @@
 #include <thread>
 #include <vector>
 
-#include "index/env.h"
-#include "index/queue.h"
-#include "index_support.h"
 #include "os/file_lock.h"
-#include "store_paths.h"
+#include "test_index.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
 
-class Index {
- public:
-  Index() { must(Env::create(path())); }
-  SafePath path() const { return safe(dir_.path()); }
-  WriterLock lock() const { return must(Env::lock_writer(path(), {})); }
+WriterLock lock(const TestIndex& index) {
+  return must(Env::lock_writer(index.path, {}));
+}
 
-  // Waits until a process waits with this ticket.
-  void await_ticket(std::uint64_t number) const {
-    const Fd queue = must(open_file(path() / "queue", O_RDONLY));
-    while (!must(excluded(queue.get(), LockKind::exclusive, {number, 1}, "queue"))) std::this_thread::yield();
-  }
-
- private:
-  TempDir dir_;
-};
+// Waits until a process waits with this ticket.
+void await_ticket(const TestIndex& index, std::uint64_t number) {
+  const Fd queue = must(open_file(index.path / "queue", O_RDONLY));
+  while (!must(excluded(queue.get(), LockKind::exclusive, {number, 1}, "queue"))) std::this_thread::yield();
+}
 
 // A process that takes a ticket and keeps it.
 class OtherWaiter {
  public:
-  explicit OtherWaiter(const Index& index) : pid_(::fork()) {
+  explicit OtherWaiter(const TestIndex& index) : pid_(::fork()) {
     if (pid_ != 0) return;
-    const auto ticket = QueueTicket::take(index.path(), {});
+    const auto ticket = QueueTicket::take(index.path, {});
     for (;;) ::pause();
   }
   ~OtherWaiter() {
@@ -60,20 +53,20 @@ class OtherWaiter {
 }  // namespace
 
 TEST_CASE("writers get the lock in the order of their requests, the last holder at the end") {
-  const Index index;
+  const TestIndex index;
   std::mutex mutex;
   std::string order;
   const auto write = [&](char name) {
-    const WriterLock lock = index.lock();
+    const WriterLock held = lock(index);
     const std::lock_guard guard(mutex);
     order.push_back(name);
   };
   std::vector<std::thread> others;
   {
-    const WriterLock lock = index.lock();
+    const WriterLock held = lock(index);
     for (const char name : {'a', 'b', 'c', 'd'}) {
       others.emplace_back(write, name);
-      index.await_ticket(others.size());
+      await_ticket(index, others.size());
     }
   }
   write('e');  // right after the first lock, as gc does
@@ -82,14 +75,14 @@ TEST_CASE("writers get the lock in the order of their requests, the last holder 
 }
 
 TEST_CASE("a ticket is behind all that are held, and ends with its process") {
-  const Index index;
-  QueueTicket first = must(QueueTicket::take(index.path(), {}));
+  const TestIndex index;
+  QueueTicket first = must(QueueTicket::take(index.path, {}));
   CHECK(first.number() == 1);
   CHECK(must(first.is_first()));
   {
     const OtherWaiter other(index);
-    index.await_ticket(2);
-    const QueueTicket third = must(QueueTicket::take(index.path(), {}));
+    await_ticket(index, 2);
+    const QueueTicket third = must(QueueTicket::take(index.path, {}));
     CHECK(third.number() == 3);
     CHECK_FALSE(must(third.is_first()));
     { const QueueTicket gone = std::move(first); }
@@ -97,26 +90,26 @@ TEST_CASE("a ticket is behind all that are held, and ends with its process") {
     ::kill(other.pid(), SIGKILL);
     while (!must(third.is_first())) std::this_thread::yield();
   }
-  CHECK(must(QueueTicket::take(index.path(), {})).number() == 1);
+  CHECK(must(QueueTicket::take(index.path, {})).number() == 1);
 }
 
 TEST_CASE("a stopped first writer in the queue does not block the others") {
-  const Index index;
+  const TestIndex index;
   const OtherWaiter other(index);
-  index.await_ticket(1);
-  const WriterLock lock = index.lock();
-  const Fd writer = must(open_file(index.path() / "writer", O_RDWR));
+  await_ticket(index, 1);
+  const WriterLock held = lock(index);
+  const Fd writer = must(open_file(index.path / "writer", O_RDWR));
   CHECK(must(excluded(writer.get(), LockKind::exclusive, {}, "writer")));
 }
 
 TEST_CASE("a wait in the queue ends when it is given up, and names who holds the lock") {
-  const Index index;
-  const WriterLock lock = index.lock();
+  const TestIndex index;
+  const WriterLock held = lock(index);
   Patience patience;
   patience.cancelled = [] { return true; };
-  const auto given_up = Env::lock_writer(index.path(), patience);
+  const auto given_up = Env::lock_writer(index.path, patience);
   REQUIRE_FALSE(given_up.ok());
   CHECK(given_up.error().code == Errc::cancelled);
   CHECK(given_up.error().message.find("process " + std::to_string(::getpid())) != std::string::npos);
-  CHECK(must(QueueTicket::take(index.path(), {})).number() == 1);
+  CHECK(must(QueueTicket::take(index.path, {})).number() == 1);
 }

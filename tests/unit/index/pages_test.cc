@@ -1,4 +1,6 @@
 // Walks of tables that are larger than one transaction reads.
+#include "index/pages.h"
+
 #include <doctest/doctest.h>
 
 #include <map>
@@ -7,11 +9,8 @@
 
 #include <fmt/core.h>
 
-#include "index/pages.h"
 #include "index/tables.h"
-#include "index_support.h"
-#include "store_paths.h"
-#include "weft/store/walk.h"
+#include "test_index.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -25,31 +24,20 @@ std::string key_at(std::size_t i) {
   return fmt::format("k{:06}", i);
 }
 
-struct Index {
-  Index() {
-    must(Env::create(safe(dir.path())));
-    EnvOptions options;
-    options.write = true;
-    options.reader_wait_ms = 0;  // a commit fails if it has to wait for a reader
-    env = must(Env::open(safe(dir.path()), options));
+struct FullIndex : TestIndex {
+  FullIndex() {
     change([](Txn& txn) -> Status {
       for (std::size_t i = 0; i < kMany; ++i) WEFT_CHECK(txn.put(Table::meta, key_at(i), "value"));
       WEFT_CHECK(txn.put(Table::meta, "a", "before"));
       return txn.put(Table::meta, "z", "behind");
     });
   }
-  void change(const std::function<Status(Txn&)>& body) const {
-    const WriterLock lock = must(env->lock_writer());
-    must(env->write(lock, body));
-  }
-  TempDir dir;
-  std::unique_ptr<Env> env;
 };
 
 }  // namespace
 
 TEST_CASE("a page has the entries of a prefix, and says where the next begins") {
-  const Index index;
+  const FullIndex index;
   std::vector<std::string> keys;
   std::vector<std::size_t> sizes;
   std::string from;
@@ -68,7 +56,7 @@ TEST_CASE("a page has the entries of a prefix, and says where the next begins") 
 }
 
 TEST_CASE("a table that ends with a page has no page more") {
-  const Index index;
+  const FullIndex index;
   index.change([](Txn& txn) -> Status {
     for (std::size_t i = kRows; i < kMany; ++i) WEFT_CHECK(txn.erase(Table::meta, key_at(i)));
     return {};
@@ -84,7 +72,7 @@ TEST_CASE("a table that ends with a page has no page more") {
 }
 
 TEST_CASE("a walk visits each lasting row once, also if its last row is deleted") {
-  const Index index;
+  const FullIndex index;
   std::map<std::string, int> visits;
   std::size_t seen = 0;
   must(visit_all(*index.env, Table::meta, "k", [&](Txn&, const Entry& entry) -> Status {
@@ -107,7 +95,7 @@ TEST_CASE("a walk visits each lasting row once, also if its last row is deleted"
 }
 
 TEST_CASE("a renewed transaction shows one state for a page of rows, and a later one then") {
-  const Index index;
+  const FullIndex index;
   RenewedTxn renewed(*index.env);
   const IndexState first = must(renewed.get(kRows - 1))->state();
   index.change([](Txn& txn) { return txn.put(Table::meta, "b", "value"); });
@@ -116,29 +104,4 @@ TEST_CASE("a renewed transaction shows one state for a page of rows, and a later
   CHECK_FALSE(second == first);
   renewed.end();
   for (int i = 0; i < 4; ++i) index.change([](Txn& txn) { return txn.put(Table::meta, "b", "value"); });
-}
-
-TEST_CASE("a visitor of listed rows runs without a snapshot") {
-  TestStore test;
-  OpenOptions options = write_options();
-  options.reader_wait_ms = 0;
-  auto store = open_store(test.path, options);
-  PublishArgs args;
-  for (std::size_t i = 0; i < kMany; ++i) args.tags.push_back(key_at(i));
-  const VersionRow version = must_publish(*store, "m", {{1}}, args).version;
-  std::size_t count = 0;
-  must(each_row(*store, list_tags(version.model), [&](const TagRow& tag) -> Status {
-    CHECK(tag.name == key_at(count));
-    if (count++ % kRows == 0)
-      for (const char* name : {"x", "y", "z"}) WEFT_CHECK(store->set_tag("m", fmt::format("a{}{}", name, count), 1));
-    return {};
-  }));
-  CHECK(count == kMany);
-
-  Renewed renewed(*store);
-  const IndexState first = must(renewed.get(kRows))->state();
-  must(store->set_tag("m", "t", 1));
-  CHECK_FALSE(must(renewed.get())->state() == first);
-  renewed.end();
-  for (const char* name : {"u", "v", "w"}) must(store->set_tag("m", name, 1));
 }

@@ -7,7 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "parts_support.h"
+#include "index/tables.h"
+#include "test_index.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -32,10 +33,10 @@ Status go(Txn& txn, VersionState state) {
 }
 
 // Runs `body` in a version of this state, and takes everything back.
-Status in_state(TestParts& test, VersionState state, const std::function<Status(Txn&)>& body) {
-  const WriterLock lock = must(test.parts->index.lock());
+Status in_state(TestIndex& test, VersionState state, const std::function<Status(Txn&)>& body) {
+  const WriterLock lock = must(test.env->lock_writer());
   Status result;
-  const Status undone = test.parts->index.write(lock, [&](Txn& txn) -> Status {
+  const Status undone = test.env->write(lock, [&](Txn& txn) -> Status {
     for (const VersionState step : kWays.at(state)) WEFT_CHECK(go(txn, step));
     CHECK(must(state_of(txn, 1)) == state);
     result = body(txn);
@@ -48,7 +49,7 @@ Status in_state(TestParts& test, VersionState state, const std::function<Status(
 }  // namespace
 
 TEST_CASE("a version enters only the states that follow its own") {
-  TestParts test;
+  TestIndex test;
   for (const auto& [from, next] : kNext)
     for (const auto& [to, unused] : kNext) {
       const Status entered = in_state(test, from, [&, state = to](Txn& txn) -> Status {
@@ -62,7 +63,7 @@ TEST_CASE("a version enters only the states that follow its own") {
 }
 
 TEST_CASE("only a live version keeps marks, and they end with it") {
-  TestParts test;
+  TestIndex test;
   for (const std::string_view mark : {kUnsaved, kPinned, kInMemory})
     for (const auto& [state, unused] : kNext) {
       const bool live = state == bare || state == whole;
@@ -80,7 +81,7 @@ TEST_CASE("only a live version keeps marks, and they end with it") {
 }
 
 TEST_CASE("facts that contradict each other are damage") {
-  TestParts test;
+  TestIndex test;
   const auto state_with = [&](VersionState state, std::string_view note) {
     return in_state(test, state, [&](Txn& txn) -> Status {
       WEFT_CHECK(put_note(txn, note, 1));
