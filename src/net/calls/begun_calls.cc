@@ -50,6 +50,8 @@ struct BegunCalls::Call final : CallWaiter, std::enable_shared_from_this<Call> {
   std::uint64_t id = 0;  // 0: not begun
   bool is_sent = false;
   Deadline called{};
+  std::optional<Deadline> heard;  // the last sign of life, when the call was last looked at
+  std::uint64_t failures = 0;     // attempts to connect that had failed by then
   std::chrono::milliseconds send_again = kSendAgainMin;
 
   // The outcome:
@@ -142,8 +144,18 @@ void BegunCalls::step(const CallPtr& call) {
   if (!call->link && !find_link(call)) return;
   if (!call->is_sent && !send(call)) return;
   auto outcome = call->link->look(call->id, call->wait);
-  if (!outcome) return look_at(call, call->wait.next());
-  take(call, *std::move(outcome));
+  if (outcome) return take(call, *std::move(outcome));
+  if (has_gone(*call)) return fail(call, outgoing_.gone(call->link));
+  look_at(call, call->wait.next());
+}
+
+// True if attempts to connect to the peer have failed since its last sign of life. A caller that begins calls has other
+// peers, so the call does not wait for the peer's return.
+bool BegunCalls::has_gone(Call& call) {
+  const Deadline heard = call.link->heard();
+  const std::uint64_t failures = call.link->failures();
+  if (std::exchange(call.heard, heard) != heard) call.failures = failures;
+  return failures >= call.failures + kConnectsMax;
 }
 
 // Finds the session of a call. False: the call waits for a connection, or is over.
@@ -237,6 +249,7 @@ void BegunCalls::take(const CallPtr& call, CallLink::Outcome outcome) {
   }
   const auto link = std::exchange(call->link, nullptr);
   call->is_sent = false;
+  call->heard.reset();
   call->error = outgoing_.failed(link, std::move(outcome), ++call->tries, call->wait.deadline());
   if (call->error) return end(call);
   look_at(call, Clock::now());

@@ -60,6 +60,7 @@ class BegunCalls {
   // On the worker's thread, or once the worker has ended. Only this thread changes calls that are not over:
   Worker::Pause round();
   void step(const CallPtr& call);
+  static bool has_gone(Call& call);
   bool find_link(const CallPtr& call);
   Result<std::shared_ptr<CallLink>> connection_of(const CallPtr& call);
   void wait_for_connection(const CallPtr& call);

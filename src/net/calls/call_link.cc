@@ -183,6 +183,10 @@ Deadline CallLink::heard() const {
   return heard_;
 }
 
+std::uint64_t CallLink::failures() const {
+  return channel_.transport().failures(channel_.peer());
+}
+
 std::shared_ptr<WindowLease> CallLink::lease(std::uint64_t call, Deadline called) {
   auto lease = std::make_shared<WindowLease>(called);
   const std::lock_guard lock(mutex_);

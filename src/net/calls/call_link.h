@@ -51,6 +51,7 @@ class CallLink {
   bool lost() const;
   void gave(std::uint64_t bytes);  // records that a read of a window succeeded
   Deadline heard() const;          // the time of the last sign of life
+  std::uint64_t failures() const;  // as Transport::failures
   // Leases of the windows of an answer. renew() asks the peer to keep them open, if a question is due.
   std::shared_ptr<WindowLease> lease(std::uint64_t call, Deadline called);
   void renew(std::uint64_t call, WindowLease& lease);

@@ -19,8 +19,7 @@ constexpr std::chrono::milliseconds kGreetAgainMin{500};
 constexpr std::chrono::milliseconds kGreetAgainMax{4'000};
 // Pause between checks for failed attempts; a line's shortest rest.
 constexpr std::chrono::milliseconds kConnectPoll{100};
-constexpr std::uint64_t kConnectsMax = 2;  // failed attempts after which a handshake gives up
-constexpr int kTries = 3;                  // of a call whose sessions or requests are lost
+constexpr int kTries = 3;  // of a call whose sessions or requests are lost
 
 }  // namespace
 
@@ -71,6 +70,11 @@ std::optional<Error> Outgoing::failed(const std::shared_ptr<CallLink>& link, Cal
     return Error{Errc::unreachable, fmt::format("peer {}: its sessions are lost as soon as they are made", node)};
   log_debug(LogCategory::net, "a call to peer {} is repeated: its session is stale, or the request was lost", node);
   return std::nullopt;
+}
+
+Error Outgoing::gone(const std::shared_ptr<CallLink>& link) {
+  drop(link);
+  return {Errc::unreachable, fmt::format("peer {}: no daemon listens there", link->channel().node())};
 }
 
 Result<std::unique_ptr<Answer>> Outgoing::open_answer(std::shared_ptr<CallLink> link, AnswerMessage message,

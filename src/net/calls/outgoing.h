@@ -21,6 +21,9 @@
 
 namespace weft::net {
 
+// So many failed attempts to connect show that no daemon listens there.
+inline constexpr std::uint64_t kConnectsMax = 2;
+
 class Outgoing {
  public:
   // `transport` outlives this.
@@ -41,6 +44,8 @@ class Outgoing {
   // to be tried again. Drops a lost session.
   std::optional<Error> failed(const std::shared_ptr<CallLink>& link, CallLink::Outcome outcome, int tries,
                               Deadline deadline);
+  // Drops a session whose peer has gone, and returns the error for its calls.
+  Error gone(const std::shared_ptr<CallLink>& link);
   // `called`: a time before the request was sent.
   Result<std::unique_ptr<Answer>> open_answer(std::shared_ptr<CallLink> link, AnswerMessage message, Deadline called,
                                               Deadline deadline);

@@ -52,7 +52,8 @@ PeerSwarms::PeerSwarms(PeerSwarmsParts parts)
       receiver_(std::make_shared<SwarmReceiver>(
           SwarmReceiver::Parts{[this](const Digest& manifest) { return units_.find(manifest); }, *calls_, parts.self,
                                std::move(parts.location), std::move(parts.directories), std::move(parts.holders),
-                               [this] { downloads_.wake(); }, random_seed(), steady_time(), origin_ != nullptr})),
+                               [this] { downloads_.wake(); }, random_seed(), steady_time(), origin_ != nullptr,
+                               [this](const std::string& node) { gone(node); }})),
       sender_(std::make_shared<SwarmSender>(SwarmSender::Parts{
           [this](const Digest& manifest) { return units_.find(manifest); },
           [this](const Digest& manifest, const std::string& node) { receiver_->met(manifest, node); },
@@ -149,9 +150,13 @@ void PeerSwarms::evicted() {
 
 void PeerSwarms::left(std::string_view node) {
   directory_.left(node);
+  gone(node);
+  receiver_->left(node);
+}
+
+void PeerSwarms::gone(std::string_view node) {
   sender_->left(node);
   if (clerk_) clerk_->left(node);
-  receiver_->left(node);
 }
 
 std::vector<SentVersion> PeerSwarms::named() const {

@@ -80,6 +80,7 @@ class PeerSwarms final : public VersionSwarms, public SwarmServer {
   class Calls;
   static Worker::Pause pause_until(std::optional<SwarmTime> due);
   std::shared_ptr<SwarmSender> make_clerk();
+  void gone(std::string_view node);  // nobody reads what the node was offered. Takes no lock of the receiver
 
   const std::string self_;
   const std::shared_ptr<BlobSource> origin_;

@@ -223,11 +223,12 @@ void SwarmReceiver::begin_word(const JoinCall& call) {
 
 void SwarmReceiver::begin_want(std::uint64_t session, WantCall call) {
   const Digest manifest = call.want.manifest;
-  parts_.calls.begin(
-      call.node, encode_request(std::move(call.want)), kWantPatience,
-      [weak = weak_from_this(), manifest, session, node = call.number](Result<std::unique_ptr<Answer>> outcome) {
-        if (const auto self = weak.lock()) self->want_answered(manifest, session, node, std::move(outcome));
-      });
+  parts_.calls.begin(call.node, encode_request(std::move(call.want)), kWantPatience,
+                     [weak = weak_from_this(), manifest, session,
+                      asked = Asked{call.number, call.node}](Result<std::unique_ptr<Answer>> outcome) {
+                       if (const auto self = weak.lock())
+                         self->want_answered(manifest, session, asked, std::move(outcome));
+                     });
 }
 
 void SwarmReceiver::join_answered(const JoinCall& call, const Result<std::unique_ptr<Answer>>& outcome) {
@@ -258,7 +259,7 @@ void SwarmReceiver::word_answered(const JoinCall& call, bool ok) {
   wake();
 }
 
-void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, SwarmNode node,
+void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, const Asked& asked,
                                   Result<std::unique_ptr<Answer>> outcome) {
   const auto now = parts_.time.now();
   bool offered = false;
@@ -267,7 +268,8 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     SwarmSession* session = find(manifest, serial);
     if (session == nullptr) return;
     const std::uint64_t declined = session->downloads().declined();
-    auto unit = session->answered(node, outcome, now);
+    auto unit = session->answered(asked.number, outcome, now);
+    if (!outcome.ok() && outcome.error().code == Errc::unreachable && parts_.gone) parts_.gone(asked.node);
     sums_.declined += session->downloads().declined() - declined;
     if (unit) {
       offers_.push_back(std::make_shared<PeerOffer>(weak_from_this(), manifest, unit->unit,

@@ -61,6 +61,9 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
     std::uint64_t seed = 0;
     const TimeSource& time = steady_time();
     bool reads_origin = false;  // this node can read units that are offered by name
+    // Called when a node cannot be reached: nobody reads what it was offered. It must not call this object. May be
+    // empty.
+    std::function<void(const std::string& node)> gone = {};
   };
   explicit SwarmReceiver(Parts parts);
 
@@ -97,6 +100,10 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
     std::string node;
     Join join;
   };
+  struct Asked {
+    SwarmNode number = 0;
+    std::string node;
+  };
   struct Calls {
     std::vector<JoinCall> words;
     std::vector<std::pair<std::uint64_t, WantCall>> wants;  // with the serial number of the session
@@ -112,7 +119,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   void begin_want(std::uint64_t session, WantCall call);
   void join_answered(const JoinCall& call, const Result<std::unique_ptr<Answer>>& outcome) WEFT_EXCLUDES(mutex_);
   void word_answered(const JoinCall& call, bool ok) WEFT_EXCLUDES(mutex_);
-  void want_answered(const Digest& manifest, std::uint64_t session, SwarmNode node,
+  void want_answered(const Digest& manifest, std::uint64_t session, const Asked& asked,
                      Result<std::unique_ptr<Answer>> outcome) WEFT_EXCLUDES(mutex_);
   void tell_change() WEFT_EXCLUDES(mutex_, call_mutex_);
   SwarmSession* find(const Digest& manifest) WEFT_REQUIRES(mutex_);
