@@ -1,6 +1,7 @@
 #include "swarm_world.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -80,7 +81,7 @@ std::uint64_t World::unit_bytes(std::uint32_t unit) const {
 }
 
 bool World::is_slow(Host host) const {
-  return host >= options_.nodes - static_cast<std::uint32_t>(options_.slow * options_.nodes + 0.5);
+  return host >= options_.nodes - static_cast<std::uint32_t>(std::llround(options_.slow * options_.nodes));
 }
 
 WorldResult World::run() {
@@ -90,7 +91,7 @@ WorldResult World::run() {
   nodes_[source()]->uploads.become_source();
   const Nanoseconds alone =
       static_cast<Nanoseconds>(options_.size * 8'000 / (options_.network.bits_per_second / 1'000'000));
-  const auto dying = static_cast<std::uint32_t>(options_.deaths * options_.nodes + 0.5);
+  const auto dying = static_cast<std::uint32_t>(std::llround(options_.deaths * options_.nodes));
   for (Host host = 0; host < options_.nodes; ++host) {
     const Nanoseconds at =
         nanoseconds(options_.spread) * static_cast<Nanoseconds>(random_.below(1'000'000)) / 1'000'000;

@@ -101,6 +101,7 @@ class LastChanges {
 
 std::vector<AnnouncedChange> each_change_of(const std::vector<ModelEvent>& events) {
   std::vector<AnnouncedChange> changes;
+  changes.reserve(events.size());
   for (const ModelEvent& event : events) changes.push_back({event, event.version});
   return changes;
 }

@@ -32,7 +32,7 @@ class RecordReads {
   class Turn {
    public:
     Turn(RecordReads& reads, std::pair<NodeId, std::uint64_t> key) : reads_(&reads), key_(key) {}
-    Turn(Turn&& other) noexcept : reads_(std::exchange(other.reads_, nullptr)), key_(other.key_) {}
+    Turn(Turn&& other) noexcept : reads_(std::exchange(other.reads_, nullptr)), key_(std::move(other.key_)) {}
     Turn& operator=(Turn&&) = delete;
     ~Turn() {
       if (reads_ != nullptr) reads_->end(key_);
