@@ -80,7 +80,8 @@ def slow_draft(mount, size=SLOW):
     """A draft of one user that takes seconds to publish."""
     draft = mount / "new/slow"
     made = [(os.mkdir, draft), (write, draft / "x", b"x"), (os.truncate, draft / "x", size)]
-    assert outcomes_as(ONE, made) == [0] * len(made)
+    outcomes = outcomes_as(ONE, made)
+    assert outcomes == [0] * len(made), outcomes
     return draft
 
 

@@ -74,7 +74,7 @@ OpenAnswer OpenFiles::choose(const OpenFile& file) {
   const ReadMode mode = file.mode();
   if (mode == ReadMode::changing) return {ReadWay::direct, 0};
   if (mode == ReadMode::streamed && maps_direct_files(agreed_)) return {ReadWay::straight, 0};
-  const OpenAnswer served{mode == ReadMode::written ? ReadWay::direct : ReadWay::cached, 0};
+  OpenAnswer served{mode == ReadMode::written ? ReadWay::direct : ReadWay::cached, 0};
   const bool unseen = mode == ReadMode::written && drafts_->hides_mappings();
   if (file.backing_fd() < 0 || !passthrough_.active() || unseen) return served;
   const auto backing = Passthrough::open(device_, file.backing_fd());

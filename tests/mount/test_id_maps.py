@@ -36,11 +36,16 @@ def user_namespace():
             system_call(UNSHARE, CLONE_NEWUSER)
             os.write(said, b"1")
             signal.pause()
+        except PermissionError:
+            os.write(said, b"0")
         finally:
             os._exit(1)
     try:
         os.close(said)
-        assert os.read(hears, 1) == b"1"
+        answer = os.read(hears, 1)
+        if answer == b"0":
+            pytest.skip("the kernel makes no user namespace here: it refuses that below chroot(2)")
+        assert answer == b"1"
         for kind in ("uid_map", "gid_map"):
             with open(f"/proc/{pid}/{kind}", "w", encoding="ascii") as file:
                 file.write(f"0 {SHIFT} {IDS}")
