@@ -196,16 +196,20 @@ for ports, known in parts.items():
     pathlib.Path(sys.argv[2], ports).write_bytes(out)
 """
 # Sends files to an address some times over, each by a connection of its own, and hears what comes back. "changed": with
-# a few bytes of the headers before messages, or others, changed, and some cut short.
+# a few bytes of messages changed, and some cut short. The headers of libfabric stay: changed ones can end a daemon inside
+# libfabric 1.17 (weftd(8)).
 SAY_AGAIN = """
 import pathlib, random, socket, sys, time
 host, port = sys.argv[1].rsplit(":", 1)
 rng, kept, heard = random.Random(7), [], 0
+LIBFABRIC = 64  # bytes of its headers before a frame, at most
 def changed(said):
     data, begins = bytearray(said), [at for at in range(len(said)) if said.startswith(b"WFT1", at)]
-    for _ in range(rng.choice((1, 2, 8))):
-        at = rng.choice(begins) - rng.randrange(1, 17) if begins and rng.random() < 0.7 else rng.randrange(len(data))
-        data[at] = rng.choice((*range(9), 16, 255, rng.randrange(256)))
+    ends = [begin - LIBFABRIC for begin in begins[1:]] + [len(said)]
+    ours = [range(begin, max(begin + 4, end)) for begin, end in zip(begins, ends)]
+    for _ in range(rng.choice((1, 2, 8)) if ours else 0):
+        frame = rng.choice(ours)
+        data[rng.choice(frame[:40] if rng.random() < 0.7 else frame)] = rng.choice((*range(9), 16, 255, rng.randrange(256)))
     return data[:rng.randrange(len(data))] if rng.random() < 0.3 else data
 def hear(connection):
     connection.setblocking(False)
