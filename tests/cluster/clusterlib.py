@@ -100,11 +100,16 @@ class Host:
                                             else f"delete chain {chain}")])
 
 
+def link_of(space, device):
+    """What `ip -s link` says of a device in this name space."""
+    return json.loads(run(["ip", "-n", space, "-s", "-j", "link", "show", device]).stdout)[0]
+
+
 class Wire:
     """The bytes and packets that a host has sent and received since it was plugged in."""
 
     def __init__(self, host):
-        link = json.loads(run(["ip", "-n", host.space, "-s", "-j", "link", "show", "eth0"]).stdout)[0]
+        link = link_of(host.space, "eth0")
         self.mtu = link["mtu"]
         stats = link["stats64"]
         self.sent, self.received = stats["tx"]["bytes"], stats["rx"]["bytes"]
@@ -248,4 +253,4 @@ def can_make_networks():
     return False
 
 
-__all__ = ["Etcd", "Host", "Network", "Wire", "can_make_networks"]
+__all__ = ["Etcd", "Host", "Network", "Wire", "can_make_networks", "link_of"]
