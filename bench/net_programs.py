@@ -26,8 +26,11 @@ class Cat:
     wait_ready = prepare
 
     def start(self, paths):
-        self.process = subprocess.Popen(["cat", *paths], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"})
+        self.run(["cat", *paths], subprocess.DEVNULL)
+
+    def run(self, words, stdout):
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                                        env=os.environ | {"LC_ALL": "C"})
 
     def failures(self):
         """The reason of each failed read, after the program has ended."""
@@ -44,6 +47,25 @@ class Cat:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
+
+
+class FirstThenAll(Cat):
+    """The first MiB of the first file, and then all files as Cat does. `first_seconds` are those until the MiB had been read,
+    after the program has ended; None if that failed."""
+    SCRIPT = 'head -c 1048576 "$1" >/dev/null && echo; exec cat "$@" >/dev/null'
+
+    def __init__(self, warm_up):
+        super().__init__(warm_up)
+        self.begin, self.first_seconds = 0.0, None
+
+    def start(self, paths):
+        self.begin, self.first_seconds = time.perf_counter(), None
+        self.run(["sh", "-c", self.SCRIPT, "sh", *paths], subprocess.PIPE)
+
+    def failures(self):
+        if self.process.stdout.readline():
+            self.first_seconds = time.perf_counter() - self.begin
+        return super().failures()
 
 
 class LoadFile:
