@@ -52,7 +52,7 @@ class Cat:
 class FirstThenAll(Cat):
     """The first MiB of the first file, and then all files as Cat does. `first_seconds` are those until the MiB had been read,
     after the program has ended; None if that failed."""
-    SCRIPT = 'head -c 1048576 "$1" >/dev/null && echo; exec cat "$@" >/dev/null'
+    SCRIPT = 'head -c 1048576 "$1" >/dev/null 2>&1 && echo; exec cat "$@" >/dev/null'
 
     def __init__(self, warm_up):
         super().__init__(warm_up)
