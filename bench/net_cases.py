@@ -12,7 +12,7 @@ TROUBLES = {"late": "one begins every 0.5 s", "slow": "one with 50 Mbit/s", "kil
             "locations": "two groups of four with 200 Mbit/s between them, and each node says its group"}
 
 OTHERS = {"origin": "an origin of 25 MB/s is the only holder, 4 and 8 nodes",
-          "readers": "the first MiB of each of 8 nodes, and small reads of one more node"}
+          "readers": "a MiB that each of 8 nodes waits for, and small reads of one more node"}
 
 
 def add_arguments(parser):

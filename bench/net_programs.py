@@ -49,22 +49,26 @@ class Cat:
             self.process.communicate()
 
 
-class FirstThenAll(Cat):
-    """The first MiB of the first file, and then all files as Cat does. `first_seconds` are those until the MiB had been read,
-    after the program has ended; None if that failed."""
-    SCRIPT = 'head -c 1048576 "$1" >/dev/null 2>&1 && echo; exec cat "$@" >/dev/null'
+class ReadsOfMib(Cat):
+    """The first MiB of the first file, then all files as Cat does, and 0.5 s after the begin of that the last MiB of the first
+    file. `first` and `last` are the seconds of these two reads, after the program has ended; None if a read failed."""
+    SCRIPT = ('head -c 1048576 "$1" >/dev/null 2>&1 && echo first; '
+              '(sleep 0.5; echo late; tail -c 1048576 "$1" >/dev/null 2>&1 && echo last) & exec cat "$@" >/dev/null')
 
     def __init__(self, warm_up):
         super().__init__(warm_up)
-        self.begin, self.first_seconds = 0.0, None
+        self.begin, self.first, self.last = 0.0, None, None
 
     def start(self, paths):
-        self.begin, self.first_seconds = time.perf_counter(), None
+        self.begin, self.first, self.last = time.perf_counter(), None, None
         self.run(["sh", "-c", self.SCRIPT, "sh", *paths], subprocess.PIPE)
 
     def failures(self):
-        if self.process.stdout.readline():
-            self.first_seconds = time.perf_counter() - self.begin
+        times = {line.strip(): time.perf_counter() for line in self.process.stdout}
+        if "first" in times:
+            self.first = times["first"] - self.begin
+        if "last" in times:
+            self.last = times["last"] - times["late"]
         return super().failures()
 
 

@@ -1,6 +1,7 @@
-"""Table readers of part `swarm` of the net bench: how long a program waits for the first MiB of a model that eight nodes fetch
-at once, and what small reads of one more node from the same holder take meanwhile."""
+"""Table readers of part `swarm` of the net bench: how long programs wait for a MiB of a model that eight nodes fetch at once,
+and what small reads of one more node from the same holder take meanwhile."""
 
+import collections
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -14,7 +15,7 @@ import time
 from measure import p99
 from net_cases import NODES
 from net_nodes import MIB, forget, mounted, publish, random_tensors, shape, write_model
-from net_programs import FirstThenAll, read_each
+from net_programs import ReadsOfMib, read_each
 from net_small import requests
 from net_starts import Case, Start, prepared, print_table
 from net_tensor import read_seconds
@@ -23,7 +24,8 @@ from swarm_simulated import simulated
 READING, SIZE = 8, 256 * MIB
 TENSOR, TENSORS = 4096, 4096  # bytes; more than are read while the model is fetched
 READ_EVERY, IDLE_SECONDS = 0.01, 10
-WHAT = {"first": "time to the first 1 MiB of each node", "small": "4 KiB read by one more node, p99 (median)"}
+WHAT = {"first": "time to the first 1 MiB of each node",
+        "last": "time to the last 1 MiB of each node, asked for 0.5 s after the first", "small": "4 KiB read by one more node, p99 (median)"}
 HEAD = ("| nodes, links | read | mount options | what | on an idle holder | beside the swarm | simulated beside the swarm "
         "| failed reads | busy |")
 
@@ -94,7 +96,7 @@ class FirstCase(Case):
     what: str = ""
 
     def kind(self):
-        return FirstThenAll
+        return ReadsOfMib
 
     def cells(self):
         return [*super().cells(), WHAT[self.what]]
@@ -104,7 +106,7 @@ class Found:
     """What all rows are made of: the pairs of an idle holder and one that eight nodes read from."""
 
     def __init__(self, directory, case, args):
-        self.first_idle, self.first_beside, self.small_idle = [], [], []
+        self.idle, self.in_swarm, self.small_idle = collections.defaultdict(list), collections.defaultdict(list), []
         with prepared(directory, case, args) as (holder, nodes, readers):
             small = SmallReads(holder, case, args, directory)
             self.alone = Start(case, holder, nodes, readers[:1])
@@ -112,19 +114,24 @@ class Found:
             for _ in range(args.pairs):
                 self.small_idle += small.read_idle()
                 self.alone()
-                self.first_idle += firsts(readers[:1])
+                self.keep(self.idle, readers[:1])
                 with small.ready():
                     self.beside()
-                self.first_beside.append(firsts(readers))
+                self.keep(self.in_swarm, readers)
 
-    def first_cells(self, expected):
-        each = ", ".join(f"{statistics.median(rank):.2f}" for rank in zip(*self.first_beside))
-        first, last = (expected[name] * expected["alone"] for name in ("first", "first_last"))
-        return [f"{statistics.median(self.first_idle):.2f} s, one node alone", f"{each} s",
-                f"median {first:.2f} s, last {last:.2f} s", *self.last_cells()]
+    @staticmethod
+    def keep(into, readers):
+        """The seconds of each reader that got a MiB, in order of length."""
+        for name in ("first", "last"):
+            into[name].append(sorted(filter(None, (getattr(reader, name) for reader in readers))))
 
-    def small_cells(self, _expected):
-        return [milliseconds(self.small_idle), milliseconds(self.beside.took), "", *self.last_cells()]
+    def mib_cells(self, name):
+        idle, each = (", ".join(f"{statistics.median(rank):.2f}" for rank in zip(*found[name]))
+                      for found in (self.idle, self.in_swarm))
+        return [f"{idle} s, one node alone", f"{each} s"]
+
+    def small_cells(self):
+        return [milliseconds(self.small_idle), milliseconds(self.beside.took)]
 
     def last_cells(self):
         starts = (self.alone, self.beside)
@@ -132,20 +139,15 @@ class Found:
                 f"{statistics.median(self.beside.account.cores.busy):.0%}"]
 
 
-def firsts(readers):
-    """Seconds to the first MiB, the shortest first, of each reader that got it."""
-    return sorted(reader.first_seconds for reader in readers if reader.first_seconds is not None)
-
-
 def milliseconds(took):
     return f"{1000 * p99(took):.1f} ms ({1000 * statistics.median(took):.1f} ms), {len(took)} reads"
 
 
 def table_readers(build, directory, args):
-    print(f"{READING} nodes read a model of one holder at once: `head -c 1M` and then `cat` of it all. One more node reads "
-          f"tensors of {TENSOR} bytes\nof another model from the same holder meanwhile, one every {READ_EVERY * 1000:.0f} ms. "
-          f"{args.pairs} times, and each time before on an idle holder. The times of the\nfirst MiB are in order of length, each "
-          "the median.\n")
+    print(f"{READING} nodes read a model of one holder at once: `head -c 1M`, then `cat` of it all, and 0.5 s later "
+          f"`tail -c 1M` beside. One\nmore node reads tensors of {TENSOR} bytes of another model from the same holder meanwhile, "
+          f"one every {READ_EVERY * 1000:.0f} ms. {args.pairs} times, and\neach time before on an idle holder. The times of a MiB "
+          "are in order of length, each the median.\n")
     cases = [FirstCase(READING, NODES[READING], SIZE, what=what) for what in WHAT]
 
     @functools.cache
@@ -154,7 +156,9 @@ def table_readers(build, directory, args):
 
     def line(case):
         measured, expected = found()
-        cells = {"first": measured.first_cells, "small": measured.small_cells}[case.what]
-        return [*case.cells(), *cells(expected)]
+        cells = measured.small_cells() if case.what == "small" else measured.mib_cells(case.what)
+        first, last = (expected[name] * expected["alone"] for name in ("first", "first_last"))
+        said = f"first unit: median {first:.2f} s, last {last:.2f} s" if case.what == "first" else ""
+        return [*case.cells(), *cells, said, *measured.last_cells()]
     print_table(HEAD, cases, line)
     print(flush=True)
