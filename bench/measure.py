@@ -56,6 +56,10 @@ def touch_memory(size, directory):
         before = took
 
 
+def p99(values):
+    return statistics.quantiles(values, n=100)[98] if len(values) > 1 else values[0]
+
+
 def interval(values):
     """The median's interval from order statistics: at least 95 % for the sizes used here (binomial)."""
     ordered = sorted(values)

@@ -11,6 +11,9 @@ TROUBLES = {"late": "one begins every 0.5 s", "slow": "one with 50 Mbit/s", "kil
             "groups": "two groups of four with 200 Mbit/s between them",
             "locations": "two groups of four with 200 Mbit/s between them, and each node says its group"}
 
+OTHERS = {"origin": "an origin of 25 MB/s is the only holder, 4 and 8 nodes",
+          "readers": "a MiB that each of 8 nodes waits for, and small reads of one more node"}
+
 
 def add_arguments(parser):
     """The options that choose rows."""
@@ -32,3 +35,6 @@ def add_arguments(parser):
     group.add_argument("--troubles", nargs="*", choices=TROUBLES, default=list(TROUBLES), metavar="TROUBLE",
                        help="of part swarm: " + ", ".join(f"{name} ({text})" for name, text in TROUBLES.items())
                        + "; no name leaves the table out")
+    group.add_argument("--others", nargs="*", choices=OTHERS, default=list(OTHERS), metavar="TABLE",
+                       help="of part swarm, more tables: " + ", ".join(f"{name} ({text})" for name, text in OTHERS.items())
+                       + "; no name leaves them out")

@@ -26,8 +26,11 @@ class Cat:
     wait_ready = prepare
 
     def start(self, paths):
-        self.process = subprocess.Popen(["cat", *paths], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, text=True, env=os.environ | {"LC_ALL": "C"})
+        self.run(["cat", *paths], subprocess.DEVNULL)
+
+    def run(self, words, stdout):
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                                        env=os.environ | {"LC_ALL": "C"})
 
     def failures(self):
         """The reason of each failed read, after the program has ended."""
@@ -44,6 +47,29 @@ class Cat:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
+
+
+class ReadsOfMib(Cat):
+    """The first MiB of the first file, then all files as Cat does, and 0.5 s after the begin of that the last MiB of the first
+    file. `first` and `last` are the seconds of these two reads, after the program has ended; None if a read failed."""
+    SCRIPT = ('head -c 1048576 "$1" >/dev/null 2>&1 && echo first; '
+              '(sleep 0.5; echo late; tail -c 1048576 "$1" >/dev/null 2>&1 && echo last) & exec cat "$@" >/dev/null')
+
+    def __init__(self, warm_up):
+        super().__init__(warm_up)
+        self.begin, self.first, self.last = 0.0, None, None
+
+    def start(self, paths):
+        self.begin, self.first, self.last = time.perf_counter(), None, None
+        self.run(["sh", "-c", self.SCRIPT, "sh", *paths], subprocess.PIPE)
+
+    def failures(self):
+        times = {line.strip(): time.perf_counter() for line in self.process.stdout}
+        if "first" in times:
+            self.first = times["first"] - self.begin
+        if "last" in times:
+            self.last = times["last"] - times["late"]
+        return super().failures()
 
 
 class LoadFile:

@@ -12,7 +12,7 @@ import threading
 from net_cases import LINKS, NODES, OPTIONS
 from net_nodes import FILE, MIB, Account, Cluster, cold_mounts, publish, random_tensors, warm, write_model
 from net_programs import Cat, programs, read_at_once
-from net_starts import Case, Compared, Start, met, prepared, print_notes, print_table, reasons
+from net_starts import TOUCHED, Case, Compared, Start, met, prepared, print_notes, print_table, reasons
 
 AT_ONCE = [8, 16]  # nodes of table at-once, if the command line names none
 SIZE = 256 * MIB
@@ -146,5 +146,7 @@ TABLES = {"at-once": table_at_once, "best": table_best, "one-node": table_one_no
 
 
 def run(_build, directory, args):
+    if args.tables != ["serving"]:
+        print(f"{TOUCHED}\n")
     for name in args.tables:
         TABLES[name](directory, args)

@@ -10,6 +10,7 @@ import time
 
 import numpy
 
+from measure import p99
 from net_nodes import MIB, Cluster, wait_until
 from weftlib import WEFT, environment
 
@@ -32,10 +33,6 @@ def small_publishes(node, source, go_on):
 def for_seconds(seconds):
     end = time.monotonic() + seconds
     return lambda: time.monotonic() < end
-
-
-def p99(times):
-    return statistics.quantiles(times, n=100)[98] if len(times) > 1 else times[0]
 
 
 def run(_build, directory, args):

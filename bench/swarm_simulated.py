@@ -1,8 +1,10 @@
 """Runs of the simulator of swarms (bench/swarm_sim.cc), and the numbers that it prints."""
 
 import re
+import statistics
 import subprocess
 
+SEEDS = range(1, 6)  # of simulated()
 LINE = re.compile(
     r"nodes (?P<nodes>\d+) alone (?P<alone>\S+) s; last (?P<last>\S+) median (?P<median>\S+) \(of one alone\); "
     r"slow (?P<slow>[^;]+); first unit (?P<first>\S+) \(last (?P<first_last>[^)]+)\); copies (?P<copies>[^;]+); "
@@ -26,3 +28,11 @@ def simulate(build, **options):
     if found is None:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return {name: float(text) for name, text in found.groupdict().items()}
+
+
+def simulated(build, case, **options):
+    """Name -> the median of what SEEDS print, with the nodes, the size and the links of a case of the net bench."""
+    runs = [simulate(build, nodes=case.nodes, size=case.size, link=case.mbit, seed=seed, **options) for seed in SEEDS]
+    if any(one["unfinished"] for one in runs):
+        raise RuntimeError("a node of the simulator did not end")
+    return {name: statistics.median(one[name] for one in runs) for name in runs[0]}

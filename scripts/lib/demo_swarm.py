@@ -10,15 +10,13 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
-from net_nodes import (FILE, MIB, PATIENCE, Cluster, Cores, mounted, processes, run, shape, wait_idle,  # noqa: E402
-                       wait_until)
+from net_nodes import FILE, MIB, Cores, mounted, processes, run, shape, wait_idle  # noqa: E402
 from net_starts import Case, reasons  # noqa: E402
-from nodes import fuse_directory  # noqa: E402
+from slow_origin import ORIGIN_SPEED, nodes_with_origin, publish_at_origin  # noqa: E402
 from swarm_simulated import simulate  # noqa: E402
 from weftlib import BUILD  # noqa: E402
 
 CASE = Case(nodes=8, mbit=200, size=256 * MIB)
-ORIGIN_SPEED = 25_000_000  # bytes/s, as much as one link
 VICTIM = 3  # the index of the node that is killed at half
 SIMULATED = [(8, 256), (80, 256), (80, 64), (8000, 64)]  # nodes, MiB: 8,000 nodes take minutes with 256 MiB
 READ_SECONDS_MAX = 180
@@ -29,18 +27,6 @@ LOG_LINES = 5
 
 def say(text):
     print(f"\n-- {text}", flush=True)
-
-
-class Origin:
-    """A directory that a FUSE server shows at ORIGIN_SPEED, to all of its readers together."""
-
-    def __init__(self, pid):
-        self.pid = pid
-
-    def given(self):
-        """Bytes that its server has read for others."""
-        lines = pathlib.Path(f"/proc/{self.pid}/io").read_text().splitlines()
-        return int(dict(line.split(": ") for line in lines)["rchar"])
 
 
 class Reading:
@@ -154,19 +140,8 @@ def watch(readings, victim=None):
 
 
 @contextlib.contextmanager
-def slow_directory(source, where):
-    """`source` at ORIGIN_SPEED. Its server is killed at the end, as mounts are in mount_of()."""
-    with fuse_directory(source, where, f"--read-rate={ORIGIN_SPEED}") as pid:
-        try:
-            yield Origin(pid)
-        finally:
-            os.kill(pid, signal.SIGKILL)
-
-
-@contextlib.contextmanager
 def mount_of(node):
-    """A mount with default options. Its server is killed before the unmount: a program in another mount namespace can
-    hold a copy of the mount, and the server then outlives the unmount."""
+    """A mount with default options. Its server is killed before the unmount, as slow_origin.py does."""
     with mounted(node) as mount:
         try:
             yield mount
@@ -175,29 +150,17 @@ def mount_of(node):
 
 
 @contextlib.contextmanager
-def nodes_with_origin(where):
-    """(nodes, Origin, directory of the model) with the model at the origin alone: its publisher has ended."""
-    real, slow = where / "real", where / "origin"
-    real.mkdir()
-    with slow_directory(real, slow) as origin, Cluster(where, slow, peers=True) as cluster:
-        nodes = [cluster.node() for _ in range(CASE.nodes)]
+def prepared(where):
+    """(nodes, SlowOrigin, directory of the model) with the model at the origin alone."""
+    with nodes_with_origin(where, CASE.nodes) as (nodes, origin):
+        source = CASE.model(where)
         try:
-            yield nodes, origin, publish(cluster, nodes, real, CASE.model(where))
+            publish_at_origin(nodes, origin, source)
+            shape(nodes, CASE.mbit)
+            yield nodes, origin, source
         except (AssertionError, OSError, RuntimeError):
             print_logs(nodes)
             raise
-
-
-def publish(cluster, nodes, origin, source):
-    """Publishes the directory on a node that then ends. It writes past the FUSE server, whose page cache stays empty."""
-    cluster.origin = origin
-    publisher = cluster.node(path=cluster.directory / "publisher")
-    cluster.publish(publisher, source, "model")
-    publisher.daemon.stop()
-    wait_until(lambda: all(len(node.daemon.ask("peers")["peers"]) == len(nodes) for node in nodes), seconds_max=PATIENCE,
-               pause=0.1)
-    shape(nodes, CASE.mbit)
-    return source
 
 
 def read(nodes, cats, origin, source, victim=None):
@@ -212,10 +175,10 @@ def read(nodes, cats, origin, source, victim=None):
         for cat in cats:
             stack.callback(cat.kill)
         readings = [Reading(*parts) for parts in zip(nodes, mounts, cats)]
-        before = origin.given()
+        before = origin.sent()
         with cores.measured():
             watch(readings, readings[victim] if victim is not None else None)
-        gave = origin.given() - before
+        gave = origin.sent() - before
         good = [reading for reading in readings if not reading.killed and not reading.failures]
         for reading in good:
             run(["cmp", reading.file, source / FILE])
@@ -266,7 +229,7 @@ def show(where):
     """Returns whether every node that was not killed has read the model."""
     say(f"{CASE.nodes} nodes in network namespaces, with links of {CASE.mbit} Mbit/s each way. One origin, held to "
         f"{ORIGIN_SPEED // 10**6} MB/s,\n   is the only holder of a model of {CASE.size // MIB} MiB of random bytes.")
-    with nodes_with_origin(where) as (nodes, origin, source), CASE.programs(where) as cats:
+    with prepared(where) as (nodes, origin, source), CASE.programs(where) as cats:
         say("One node alone reads the model:")
         (one,), gave, busy = read(nodes[:1], cats[:1], origin, source)
         print_logs_of_failed([one])
