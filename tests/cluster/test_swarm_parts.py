@@ -4,7 +4,7 @@ import pytest
 from clusterlib import Wire, can_make_networks
 from nodes import SECONDS_MAX, Cluster
 from readers import Reading
-from swarmlib import COPIES_MAX, MIB, TENSOR_BYTES, copies, end, shape
+from swarmlib import MIB, TENSOR_BYTES, copies, end, shape
 from weftlib import random_tensors, safetensors_bytes
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
@@ -14,6 +14,7 @@ FILES = "abcdefghij"
 FILE_TENSORS = 2
 FILE_BYTES = FILE_TENSORS * TENSOR_BYTES
 WANTED = [(FILES, FILES, "cd", "cd"), ("cd", "cd", "de", "de")]  # files, by node
+PART_COPIES_MAX = 2  # of the wanted files, that the holder sends to all; 2.7 if each node gets its own
 COMPARE = 'ours=$1 theirs=$2; shift 2; for name; do cmp "$ours/$name" "$theirs/$name" || exit; done'
 
 
@@ -37,8 +38,8 @@ def nodes_that_want_parts(tmp_path, request):
 
 
 def came_about_once(holder, before, wanted):
-    """The holder has sent each wanted file about once to all nodes, and no node has got many bytes of another file."""
-    assert copies(holder, before, len(set("".join(wanted.values()))) * FILE_BYTES) <= COPIES_MAX
+    """The holder has sent the wanted files once or little more to all nodes, and no node has got many bytes of others."""
+    assert copies(holder, before, len(set("".join(wanted.values()))) * FILE_BYTES) <= PART_COPIES_MAX
     for node, letters in wanted.items():
         assert node.fetched() <= len(letters) * FILE_BYTES + MIB
 
