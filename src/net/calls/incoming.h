@@ -105,8 +105,8 @@ class Incoming {
   const std::shared_ptr<ReplyGate> gate_ = std::make_shared<ReplyGate>(*this);
   std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
   std::atomic<std::size_t> calls_{0};  // queued or in work
-  std::atomic<Clock::time_point> moved_at_{
-      Clock::time_point{}};  // when a call or reply last left the queue of the workers
+  // The time at which a call or reply last left the queue of the workers.
+  std::atomic<Clock::time_point> moved_at_{Clock::time_point{}};
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

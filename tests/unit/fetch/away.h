@@ -92,6 +92,10 @@ class TwinsReads : public BlobSource {
   Result<std::vector<Digest>> chunks(const Digest& manifest, const ContentId& id, Deadline deadline) override {
     return twin_->chunks(manifest, id, deadline);
   }
+  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
+                           ReadAid& aid) override {
+    return twin_->read(manifest, runs, deadline, aid);
+  }
 
  protected:
   const std::shared_ptr<TwinSource> twin_;

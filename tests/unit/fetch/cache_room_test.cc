@@ -41,10 +41,6 @@ class CountsEvictions final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
   std::string_view name() const override { return "counts"; }
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
-                           ReadAid& aid) override {
-    return twin_->read(manifest, runs, deadline, aid);
-  }
   void evicted() override { ++evictions; }
   std::atomic<int> evictions = 0;
 };

@@ -17,10 +17,6 @@ class SetSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
   std::string_view name() const override { return "set"; }
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
-                           ReadAid& aid) override {
-    return twin_->read(manifest, runs, deadline, aid);
-  }
   Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { return ready; }
   std::atomic<Readiness> ready = Readiness::ready;
 };

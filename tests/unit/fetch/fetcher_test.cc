@@ -219,10 +219,6 @@ class TellsSlowly final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
   std::string_view name() const override { return "tells slowly"; }
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
-                           ReadAid& aid) override {
-    return twin_->read(manifest, runs, deadline, aid);
-  }
   void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { told_.wait(); }
   void end() { may_end_.set_value(); }
 

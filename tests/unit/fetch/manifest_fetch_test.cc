@@ -23,10 +23,6 @@ class GatedManifest final : public TwinsReads {
     opened_.wait();
     return twin_->manifest(digest, deadline);
   }
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
-                           ReadAid& aid) override {
-    return twin_->read(manifest, runs, deadline, aid);
-  }
   void open() { gate_.set_value(); }
   std::atomic<int> asked = 0;
 
