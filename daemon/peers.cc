@@ -168,7 +168,6 @@ Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live)
   options.node = peers->self_;
   options.key_file = config->key_file;
   options.server = &peers->answers_;
-  options.threads += UploadSlots::kWaitingMax;  // calls that wait for an upload slot must not delay other calls
   WEFT_TRY(peers->exchange_, Exchange::open(options));
   peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store, live));
   peers->news_ = std::make_unique<PeerNews>(
@@ -180,9 +179,7 @@ Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live)
 
 // Returns the nodes that probably have the whole version.
 std::vector<std::string> Peers::holders(const Digest& manifest) {
-  std::vector<std::string> nodes;
-  for (const PeerCandidate& one : view_.candidates(manifest, nullptr)) nodes.push_back(one.node);
-  return nodes;
+  return view_.candidates(manifest, nullptr);
 }
 
 PeerSwarmsParts Peers::swarms_parts(Store& store, const LiveConfig& live) {

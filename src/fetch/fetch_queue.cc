@@ -102,12 +102,10 @@ Readiness FetchQueue::readiness_of(const Transfer& transfer, std::size_t unit) c
 }
 
 // Returns the readiness of a unit that no reader waits for. The first unit of a transfer comes alone, so that its
-// reader waits for no other bytes, unless its sources have fallen silent. The first unit of a blob with a base comes
-// alone too.
+// reader waits for no other bytes, unless its sources have fallen silent.
 Readiness FetchQueue::readiness_ahead(const Entry& entry) const {
   const auto first = entry.transfer->begins();
-  const bool first_comes = first && readiness_of(*entry.transfer, *first) != Readiness::lacking;
-  if (first_comes || entry.transfer->awaits_comparison(entry.unit)) return Readiness::busy;
+  if (first && readiness_of(*entry.transfer, *first) != Readiness::lacking) return Readiness::busy;
   return readiness_of(*entry.transfer, entry.unit);
 }
 
@@ -128,7 +126,7 @@ std::optional<FetchTask> FetchQueue::take_own(
   const std::size_t at = wanted_.size() - 1;
   if (!is_own(*last.transfer, last.unit) || last.transfer->plan.units[last.unit].length > kOwnBytesMax) return {};
   if (dropped(wanted_, at) || readiness_of(*last.transfer, last.unit) != Readiness::ready) return {};
-  return take(wanted_, at, Readiness::ready);
+  return take(wanted_, at);
 }
 
 // Takes the first wanted unit that has a free source, or has no source and needs an error.
@@ -137,37 +135,38 @@ std::optional<FetchTask> FetchQueue::take_wanted() {
   for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
     if (dropped(wanted_, at)) continue;
     const Readiness readiness = readiness_of(*wanted_[at].transfer, wanted_[at].unit);
-    if (readiness == Readiness::ready) return take(wanted_, at, readiness);
-    if (readiness == Readiness::lacking && absent_running_ < absent_max_) return take(wanted_, at, readiness);
+    if (readiness == Readiness::ready) return take(wanted_, at);
+    if (readiness == Readiness::lacking && absent_running_ < absent_max_) return take(wanted_, at, true);
     ++at;
   }
   return {};
 }
 
-// Takes the first unit of a background fetch that a source can give now. If the sources of the first units are busy,
-// looks at some later ones, chosen at random. Units without a source come last.
+// Takes the first unit of a background fetch that a source can give now. The first unit of a blob with a base comes
+// alone, so all units behind it are passed over, and other blobs begin meanwhile. Units without a source come last.
 std::optional<FetchTask> FetchQueue::take_ahead() {
   std::optional<std::size_t> absent;
-  std::size_t at = 0;
-  for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
+  std::size_t looked = 0;
+  for (std::size_t at = 0; at < ahead_.size() && looked < kLookedMax;) {
+    const Entry& entry = ahead_[at];
+    if (entry.transfer->awaits_comparison(entry.unit)) {
+      ++at;
+      continue;
+    }
+    ++looked;
     if (dropped(ahead_, at)) continue;
-    const Readiness readiness = readiness_ahead(ahead_[at]);
-    if (readiness == Readiness::ready) return take(ahead_, at, readiness);
+    const Readiness readiness = readiness_ahead(entry);
+    if (readiness == Readiness::ready) return take(ahead_, at);
     if (readiness == Readiness::lacking && !absent) absent = at;
     ++at;
   }
-  for (std::size_t looked = at; looked < std::min(ahead_.size(), 2 * kLookedMax); ++looked) {
-    const std::size_t any = random_() % ahead_.size();
-    const bool is_queued = ahead_[any].transfer->state(ahead_[any].unit) == UnitState::queued;
-    if (is_queued && readiness_ahead(ahead_[any]) == Readiness::ready) return take(ahead_, any, Readiness::ready);
-  }
   if (!absent || absent_running_ >= absent_max_) return {};
-  return take(ahead_, *absent, Readiness::lacking);
+  return take(ahead_, *absent, true);
 }
 
 std::optional<FetchTask> FetchQueue::take_same() {
   while (!same_.empty())
-    if (!dropped(same_, 0)) return take(same_, 0, Readiness::ready);
+    if (!dropped(same_, 0)) return take(same_, 0);
   return {};
 }
 
@@ -187,25 +186,26 @@ void FetchQueue::drop_past() {
   swarm_.drop_past();
 }
 
-FetchTask FetchQueue::take(Entries& entries, std::size_t at, Readiness readiness) {
+FetchTask FetchQueue::take(Entries& entries, std::size_t at, bool absent) {
   FetchTask task{entries[at].transfer, entries[at].unit};
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(at));
   Transfer& transfer = *task.transfer;
   const std::size_t wanted = task.unit;
   task.unit = task.end = begin_of(transfer, wanted);
-  while (goes_on(task, readiness)) transfer.begin(task.end++);
+  task.absent = absent;
+  while (goes_on(task)) transfer.begin(task.end++);
   task.traffic = &entries == &wanted_ ? Traffic::foreground : Traffic::ahead;
-  task.absent = readiness == Readiness::lacking;
   if (task.absent) ++absent_running_;
   task.same = transfer.is_same(task.unit);
   if (task.same) ++same_running_;
-  if (task.end <= wanted) entries.push_front({task.transfer, wanted});  // the source is not ready for all earlier units
+  if (task.end <= wanted) entries.push_front({task.transfer, wanted});  // the earlier units are a task of their own
   return task;
 }
 
 // True if the next unit can join this task: it is queued and adjacent, and the task stays small enough. A task has one
-// chunk until the first unit of the transfer has arrived, so that its reader waits for no other bytes.
-bool FetchQueue::goes_on(const FetchTask& task, Readiness readiness) const {
+// chunk until the first unit of the transfer has arrived, so that its reader waits for no other bytes. Units without a
+// source have tasks of their own, so that they keep no others waiting.
+bool FetchQueue::goes_on(const FetchTask& task) const {
   const Transfer& transfer = *task.transfer;
   const auto& units = transfer.plan.units;
   if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
@@ -218,7 +218,8 @@ bool FetchQueue::goes_on(const FetchTask& task, Readiness readiness) const {
   const std::uint64_t share = size() / kPartsMin * kDigestChunk;
   const std::uint64_t bytes_max = little ? kDigestChunk : std::clamp(share, kDigestChunk, kTaskBytesMax);
   return next.offset == range.offset + range.length && range.length + next.length <= bytes_max &&
-         task.end - task.unit < kTaskUnitsMax && readiness_of(*task.transfer, task.end) == readiness;
+         task.end - task.unit < kTaskUnitsMax &&
+         (readiness_of(transfer, task.end) == Readiness::lacking) == task.absent;
 }
 
 void FetchQueue::ended(const FetchTask& task) {

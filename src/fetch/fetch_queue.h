@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -93,11 +92,11 @@ class FetchQueue {
   std::optional<FetchTask> take_wanted();
   std::optional<FetchTask> take_ahead();
   std::optional<FetchTask> take_same();
-  FetchTask take(Entries& entries, std::size_t at, Readiness readiness);
+  FetchTask take(Entries& entries, std::size_t at, bool absent = false);
   static bool dropped(Entries& entries, std::size_t at);
   Readiness readiness_of(const Transfer& transfer, std::size_t unit) const;
   Readiness readiness_ahead(const Entry& entry) const;
-  bool goes_on(const FetchTask& task, Readiness readiness) const;
+  bool goes_on(const FetchTask& task) const;
 
   SwarmFetch& swarm_;
   const FetchSources& sources_;
@@ -107,7 +106,6 @@ class FetchQueue {
   Entries same_;  // as ahead_, for units that equal the base
   unsigned absent_running_ = 0;
   unsigned same_running_ = 0;
-  std::minstd_rand random_{std::random_device{}()};
 };
 
 }  // namespace weft

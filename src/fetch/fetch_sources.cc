@@ -78,7 +78,7 @@ Result<T> FetchSources::from_any(const Request& request, const std::function<Res
   const auto each = left / static_cast<int>(std::max<std::size_t>(1, sources_.size()));
   for (Source* source : ranked(request.manifest, request.runs)) {
     auto got = ask(*source, Clock::now() + each);
-    if (got.ok() || is_refusal(request.aid.traffic, got.error()) || got.error().code == Errc::cancelled) return got;
+    if (got.ok() || got.error().code == Errc::cancelled) return got;
     const bool lacks = got.error().code == Errc::not_found;
     count(*source, 0, request.young && lacks ? nullptr : &got.error());
     if (lacks) lacking = got.error();

@@ -30,11 +30,6 @@ struct SourceCount {
   std::uint64_t reads = 0, bytes = 0, failures = 0;
 };
 
-// True if a source refused a read that no reader waits for, because it serves enough other nodes.
-inline bool is_refusal(Traffic traffic, const Error& error) {
-  return traffic == Traffic::ahead && error.code == Errc::busy;
-}
-
 class FetchSources {
  public:
   using Clock = std::chrono::steady_clock;
@@ -59,8 +54,7 @@ class FetchSources {
   FetchSources& operator=(const FetchSources&) = delete;
 
   // Return the first verified answer, or else the error of the last source that did not merely lack the bytes. For a
-  // young version, the lack outweighs the errors of other sources. A refusal, and Errc::cancelled, end the request.
-  // Wait for sources.
+  // young version, the lack outweighs the errors of other sources. Errc::cancelled ends the request. Wait for sources.
   Result<Given> read(Request& request);
   Result<std::vector<std::byte>> manifest(const VersionRow& version, bool young);
   // Reads an offered unit from the one source that can. Errc::unsupported: there is none. Counts no failure.

@@ -51,13 +51,12 @@ bool UnitOutcomes::may_still_come(const Transfer& transfer, const Error& error) 
 void UnitOutcomes::set_failed(FetchTask& task, const Error& error) {
   Transfer& transfer = *task.transfer;
   const bool comes_later = task.young && error.code == Errc::not_found;
-  const bool is_refused = is_refusal(task.traffic, error);
-  const bool may_come = !is_refused && !comes_later && may_still_come(transfer, error);
+  const bool may_come = !comes_later && may_still_come(transfer, error);
   const auto now = Clock::now();
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     const bool is_late = may_come && now < transfer.silent_from(unit) + options_.patience;
-    if (comes_later || is_late) transfer.ask_later();
-    if (is_refused || comes_later || is_late) {
+    if (comes_later || is_late) {
+      transfer.ask_later();
       transfer.put_back(unit, is_late);
       state_.queue.add(task.transfer, unit, task.traffic);
     } else if (!transfer.file && task.end - task.unit > 1) {

@@ -26,9 +26,7 @@ class CodedAnswer {
 
   // Codes each chunk for which coding pays.
   void code();
-  bool is_all_coded() const { return plain_.empty(); }
-  // Windows on packs keep `owner`.
-  Result<PeerReply> reply(const std::shared_ptr<const void>& owner) const;
+  Result<PeerReply> reply() const;
 
  private:
   CodedCache::Bytes code(const RunChunk& chunk);
@@ -84,7 +82,7 @@ void CodedAnswer::code() {
   desk_.reset();
 }
 
-Result<PeerReply> CodedAnswer::reply(const std::shared_ptr<const void>& owner) const {
+Result<PeerReply> CodedAnswer::reply() const {
   PeerReply reply;
   reply.head = encode_given(sizes_);
   std::vector<std::byte> coded;
@@ -100,7 +98,7 @@ Result<PeerReply> CodedAnswer::reply(const std::shared_ptr<const void>& owner) c
     reply.windows.push_back(std::move(window));
   }
   if (plain_.empty()) return reply;
-  WEFT_TRY(auto windows, windows_on(plain_, owner));
+  WEFT_TRY(auto windows, windows_on(plain_));
   for (auto& window : windows) reply.windows.push_back(std::move(window));
   return reply;
 }
@@ -114,13 +112,13 @@ Result<PeerReply> reply_with(std::vector<std::byte> bytes) {
   return reply;
 }
 
-Result<PeerReply> reply_with(std::span<const Run> segments, const std::shared_ptr<const void>& upload) {
+Result<PeerReply> reply_with(std::span<const Run> segments) {
   if (segments.empty() || end_of(segments.back()) <= kShortHeadBytesMax) {
     WEFT_TRY(auto bytes, copy_of(segments));
     return reply_with(std::move(bytes));
   }
   PeerReply reply;
-  WEFT_TRY(reply.windows, windows_on(segments, upload));
+  WEFT_TRY(reply.windows, windows_on(segments));
   return reply;
 }
 
@@ -178,7 +176,7 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, const PeerRequest& 
     return PeerReply{encode_holders(directory_.find(ask->manifest)), {}};
   if (const auto* ask = std::get_if<AskManifest>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
-  if (const auto* ask = std::get_if<AskBytes>(&asked)) return give(node, *ask);
+  if (const auto* ask = std::get_if<AskBytes>(&asked)) return give(*ask);
   return Error{Errc::unsupported, "this node takes no part in swarms"};
 }
 
@@ -229,28 +227,18 @@ Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const 
   return places;
 }
 
-// Takes an upload slot. Errc::busy: too many calls wait for a slot.
-Result<std::shared_ptr<const void>> PeerAnswers::begin_upload(std::string_view node, const AskBytes& ask) {
-  auto upload = slots_.begin(node, ask.traffic, ask.waits);
-  if (upload) return upload;
-  return Error{Errc::busy, "this node has no free upload slot"};
-}
-
-Result<PeerReply> PeerAnswers::give(std::string_view node, const AskBytes& ask) {
+Result<PeerReply> PeerAnswers::give(const AskBytes& ask) {
   WEFT_TRY(auto places, places_of(ask.runs));
   if (ask.bases.empty()) {
-    WEFT_TRY(const auto upload, begin_upload(node, ask));
     const auto segments = segments_of(ask.runs, std::move(places), ask.skip);
-    WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments), upload));
+    WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments)));
     reply.subject = ask.subject;
     return reply;
   }
   WEFT_TRY(auto bases, bases_of(ask));
   CodedAnswer answer(coding_, ask, std::move(places), std::move(bases));
   answer.code();
-  if (answer.is_all_coded()) return answer.reply(nullptr);  // so few bytes need no upload slot
-  WEFT_TRY(const auto upload, begin_upload(node, ask));
-  WEFT_TRY(PeerReply reply, answer.reply(upload));
+  WEFT_TRY(PeerReply reply, answer.reply());
   reply.subject = ask.subject;
   return reply;
 }

@@ -1,5 +1,6 @@
 // Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions.
-// Requests of swarms go to a SwarmServer.
+// Requests of swarms go to a SwarmServer. Every other request is answered at once: the exchange bounds the calls in
+// work and the windows of the answers (src/net/calls/incoming.h).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,6 @@
 #include "peers/directory.h"
 #include "peers/messages.h"
 #include "peers/swarm_server.h"
-#include "peers/upload_slots.h"
 #include "weft/cluster/exchange.h"
 #include "weft/store/store.h"
 
@@ -41,10 +41,9 @@ class PeerAnswers final : public PeerServer {
   void pass_on(std::string_view node, PeerRequest asked, PendingReply reply) WEFT_EXCLUDES(gate_);
   Result<PeerReply> give(const AskManifest& ask);
   Result<PeerReply> give(const AskChunks& ask) WEFT_REQUIRES_SHARED(gate_);
-  Result<PeerReply> give(std::string_view node, const AskBytes& ask) WEFT_REQUIRES_SHARED(gate_);
+  Result<PeerReply> give(const AskBytes& ask) WEFT_REQUIRES_SHARED(gate_);
   Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs) const WEFT_REQUIRES_SHARED(gate_);
   Result<std::vector<OpenPlace>> bases_of(const AskBytes& ask) const WEFT_REQUIRES_SHARED(gate_);
-  Result<std::shared_ptr<const void>> begin_upload(std::string_view node, const AskBytes& ask);
 
   Store& store_;
   PeerDirectory& directory_;
@@ -52,7 +51,6 @@ class PeerAnswers final : public PeerServer {
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
   SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;
-  UploadSlots slots_;
 };
 
 }  // namespace weft

@@ -15,15 +15,12 @@ constexpr unsigned kAsksMax = 5;                              // requests to a f
 constexpr double kFast = 256U << 20U;                         // bytes a second of a fast peer
 constexpr auto kTurnWait = std::chrono::milliseconds(100);    // reads of a fast peer end sooner
 constexpr auto kMembersAge = std::chrono::milliseconds(200);  // between copies of the member list
-constexpr auto kFullRestMin = std::chrono::milliseconds(15);  // about half of what a chunk takes at 200 Mbit/s
-constexpr auto kFullRestMax = std::chrono::milliseconds(120);
-constexpr auto kFullMax = std::chrono::seconds(2);  // of refusals; then the peer must serve
+constexpr auto kBusyRest = std::chrono::milliseconds(50);     // of a peer that answered that it is overloaded
 constexpr auto kSilentRest = std::chrono::seconds(5);
 constexpr auto kWrongRest = std::chrono::seconds(60);
 constexpr double kNewest = 0.3;       // weight of the newest measurement
 constexpr double kUnknownRate = 1e9;  // so that a peer without a rate is tried
 constexpr double kMuchSlower = 3;     // a smaller factor is noise
-constexpr double kFirstCosts = 1.5;   // every node asks the first holder
 // Requested bytes delay the peer's other answers. So all requests to a peer take at most this much of its time, and
 // little before its rate is known: a link that other nodes start to use falls to a fraction of its rate.
 constexpr double kAtOnceSeconds = 0.4;
@@ -35,14 +32,10 @@ constexpr double kDensePays = 0.3e9;                   // the same for dense dif
 constexpr double kKept = 0.9;                          // weight of earlier reads in the wire's rate
 constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // smaller reads measure latency
 
-double cost_of(PeerCandidate::Kind kind) {
-  return kind == PeerCandidate::Kind::first ? kFirstCosts : 1.0;
-}
-
 }  // namespace
 
-bool PeerLinks::Link::is_free(Clock::time_point now) const {
-  return reads < (rate < kFast ? kReadsMax : kAsksMax) && full_until <= now;
+bool PeerLinks::Link::takes(Size size, Clock::time_point now) const {
+  return busy_until <= now && (size == Size::question || reads < (rate < kFast ? kReadsMax : kAsksMax));
 }
 
 PeerLinks::Link& PeerLinks::link(const std::string& node) {
@@ -90,6 +83,7 @@ void PeerLinks::rest_after(Link& link, const Error& failure, Clock::time_point a
     if (is_new) link.silent_since = std::max(asked, link.moved_at);
     link.silent_until = now;
   }
+  if (failure.code == Errc::busy) link.busy_until = now + kBusyRest;
   if (!is_silent && failure.code != Errc::corrupt && failure.code != Errc::permission) return;
   link.rests_until = now + (failure.code == Errc::corrupt ? kWrongRest : kSilentRest);
 }
@@ -107,8 +101,8 @@ std::optional<PeerAddress> PeerLinks::address(const std::string& node) {
   return address ? std::optional(PeerAddress{node, *address, found->provider}) : std::nullopt;
 }
 
-bool PeerLinks::can_be_asked(const PeerCandidate& candidate, Clock::time_point now) {
-  return member(candidate.node) != nullptr && link(candidate.node).rests_until <= now;
+bool PeerLinks::can_be_asked(const std::string& node, Clock::time_point now) {
+  return member(node) != nullptr && link(node).rests_until <= now;
 }
 
 double PeerLinks::rate_of(const Link& link) {
@@ -116,33 +110,34 @@ double PeerLinks::rate_of(const Link& link) {
 }
 
 // Returns the untried members among the candidates: those that do not rest, or all if each one rests.
-PeerLinks::Askable PeerLinks::askable(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
-  Askable out;
-  for (const PeerCandidate& candidate : candidates) {
-    if (member(candidate.node) == nullptr) continue;
-    Link& link = this->link(candidate.node);
-    if (std::ranges::find(tried, link.number) == tried.end()) out.emplace_back(&link, candidate.kind);
+std::vector<PeerLinks::Link*> PeerLinks::askable(std::span<const std::string> candidates,
+                                                 std::span<const std::uint32_t> tried) {
+  std::vector<Link*> out;
+  for (const std::string& node : candidates) {
+    if (member(node) == nullptr) continue;
+    Link& link = this->link(node);
+    if (std::ranges::find(tried, link.number) == tried.end()) out.push_back(&link);
   }
-  const auto rests = [now = time_.now()](const auto& one) { return one.first->rests_until > now; };
+  const auto rests = [now = time_.now()](const Link* one) { return one->rests_until > now; };
   if (!std::ranges::all_of(out, rests)) std::erase_if(out, rests);
   return out;
 }
 
-double PeerLinks::fastest(const Askable& askable) {
+double PeerLinks::fastest(std::span<Link* const> askable) {
   double fastest = 0;
-  for (const auto& one : askable) fastest = std::max(fastest, rate_of(*one.first));
+  for (const Link* one : askable) fastest = std::max(fastest, rate_of(*one));
   return fastest;
 }
 
 // Returns the cost of one more read. `fastest` is the rate of the fastest candidate, in bytes a second.
-double PeerLinks::cost(const Link& link, PeerCandidate::Kind kind, double fastest) {
+double PeerLinks::cost(const Link& link, double fastest) {
   const double slower = fastest / rate_of(link);
-  return (link.reads + 1) * cost_of(kind) * (slower > kMuchSlower ? slower : 1);
+  return (link.reads + 1) * (slower > kMuchSlower ? slower : 1);
 }
 
 // Returns the candidate of the lowest cost. Ties are broken at random, or all nodes would ask the same peer at the same
 // time.
-PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+PeerLinks::Link* PeerLinks::best_of(std::span<const std::string> candidates, std::span<const std::uint32_t> tried,
                                     Size size) {
   const auto now = time_.now();
   const auto askable = this->askable(candidates, tried);
@@ -150,9 +145,9 @@ PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, s
   Link* best = nullptr;
   double lowest = 0;
   unsigned equals = 0;
-  for (const auto& [link, kind] : askable) {
-    if (size == Size::read && !link->is_free(now)) continue;
-    const double cost = PeerLinks::cost(*link, kind, fastest);
+  for (Link* link : askable) {
+    if (!link->takes(size, now)) continue;
+    const double cost = PeerLinks::cost(*link, fastest);
     if (lowest > 0 && cost > lowest) continue;
     equals = cost == lowest ? equals + 1 : 1;
     if (random_() % equals > 0) continue;
@@ -162,19 +157,19 @@ PeerLinks::Link* PeerLinks::best_of(std::span<const PeerCandidate> candidates, s
   return best;
 }
 
-std::string PeerLinks::describe(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+std::string PeerLinks::describe(std::span<const std::string> candidates, std::span<const std::uint32_t> tried) {
   std::string text;
   const MutexLock lock(mutex_);
   const auto now = time_.now();
   const auto askable = this->askable(candidates, tried);
-  for (const auto& [link, kind] : askable)
+  for (const Link* link : askable)
     text += fmt::format("{}{}: cost {:.3g}, {} reads, {:.1f} MB/s{}", text.empty() ? "" : "; ", nodes_[link->number],
-                        cost(*link, kind, fastest(askable)), link->reads, link->rate / 1e6,
-                        link->is_free(now) ? "" : ", busy");
+                        cost(*link, fastest(askable)), link->reads, link->rate / 1e6,
+                        link->takes(Size::read, now) ? "" : ", busy");
   return text;
 }
 
-std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> candidates,
+std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const std::string> candidates,
                                                  std::span<const std::uint32_t> tried, Size size) {
   const MutexLock lock(mutex_);
   Link* best = best_of(candidates, tried, size);
@@ -183,12 +178,10 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const PeerCandidate> 
   const double at_once = best->rate * kAtOnceSeconds / kReadsMax;
   const double bytes = std::clamp(at_once, static_cast<double>(kFirstBytes), static_cast<double>(kSourceReadMax));
   const std::string& node = nodes_[best->number];
-  const bool waits = best->full_since == Clock::time_point{} || best->full_since + kFullMax > time_.now();
-  const bool last = std::ranges::none_of(candidates, [&](const PeerCandidate& one) WEFT_REQUIRES(mutex_) {
-    return one.node != node && member(one.node) != nullptr &&
-           std::ranges::find(tried, link(one.node).number) == tried.end();
+  const bool last = std::ranges::none_of(candidates, [&](const std::string& one) WEFT_REQUIRES(mutex_) {
+    return one != node && member(one) != nullptr && std::ranges::find(tried, link(one).number) == tried.end();
   });
-  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), waits, effort_of(*best), last};
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), effort_of(*best), last};
 }
 
 CodingEffort PeerLinks::effort_of(const Link& link) {
@@ -201,32 +194,32 @@ CodingEffort PeerLinks::effort_of(const Link& link) {
   return is_known && rate < kSparsePays ? CodingEffort::sparse : CodingEffort::none;
 }
 
-Readiness PeerLinks::readiness(std::span<const PeerCandidate> candidates) {
+Readiness PeerLinks::readiness(std::span<const std::string> candidates) {
   const MutexLock lock(mutex_);
   const auto now = time_.now();
   Readiness best = Readiness::lacking;
-  for (const PeerCandidate& candidate : candidates) {
-    if (!can_be_asked(candidate, now)) continue;
-    if (link(candidate.node).is_free(now)) return Readiness::ready;
+  for (const std::string& node : candidates) {
+    if (!can_be_asked(node, now)) continue;
+    if (link(node).takes(Size::read, now)) return Readiness::ready;
     best = Readiness::busy;
   }
   return best;
 }
 
-bool PeerLinks::has_faster(std::span<const PeerCandidate> candidates, std::uint32_t number, double rate) {
+bool PeerLinks::has_faster(std::span<const std::string> candidates, std::uint32_t number, double rate) {
   const MutexLock lock(mutex_);
   const auto now = time_.now();
-  return std::ranges::any_of(candidates, [&](const PeerCandidate& candidate) WEFT_REQUIRES(mutex_) {
-    if (!can_be_asked(candidate, now)) return false;
-    const Link& other = link(candidate.node);
-    return other.number != number && other.is_free(now) && other.rate > kMuchSlower * rate;
+  return std::ranges::any_of(candidates, [&](const std::string& node) WEFT_REQUIRES(mutex_) {
+    if (!can_be_asked(node, now)) return false;
+    const Link& other = link(node);
+    return other.number != number && other.takes(Size::read, now) && other.rate > kMuchSlower * rate;
   });
 }
 
-PeerLinks::Busy PeerLinks::busy(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried) {
+PeerLinks::Busy PeerLinks::busy(std::span<const std::string> candidates, std::span<const std::uint32_t> tried) {
   const MutexLock lock(mutex_);
   Busy busy;
-  for (const auto& one : askable(candidates, tried)) busy = {true, std::max(busy.moved_at, one.first->moved_at)};
+  for (const Link* one : askable(candidates, tried)) busy = {true, std::max(busy.moved_at, one->moved_at)};
   return busy;
 }
 
@@ -238,11 +231,7 @@ void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration 
     link.rate = link.rate > 0 ? (1 - kNewest) * link.rate + kNewest * rate : rate;
   }
   --link.reads;
-  if (bytes > 0) {
-    link.moved_at = time_.now();
-    link.full_since = {};
-    link.full_rest = {};
-  }
+  if (bytes > 0) link.moved_at = time_.now();
   const bool answered = failure == nullptr || (!was_silent(*failure) && failure->code != Errc::cancelled);
   if (answered) link.silent_since = {};
   if (failure != nullptr) rest_after(link, *failure, time_.now() - took);
@@ -304,15 +293,6 @@ bool PeerLinks::is_past_member(const std::string& node) {
 bool PeerLinks::gave_since(const std::string& node, Clock::time_point then) {
   const MutexLock lock(mutex_);
   return link(node).moved_at > then;
-}
-
-void PeerLinks::full(std::uint32_t number) {
-  const MutexLock lock(mutex_);
-  Link& link = links_.at(nodes_.at(number));
-  const auto now = time_.now();
-  if (link.full_since == Clock::time_point{}) link.full_since = now;
-  link.full_rest = std::clamp<Clock::duration>(2 * link.full_rest, kFullRestMin, kFullRestMax);
-  link.full_until = now + link.full_rest;
 }
 
 void PeerLinks::wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took) {

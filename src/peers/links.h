@@ -18,7 +18,6 @@
 #include "base/mutex.h"
 #include "base/time_source.h"
 #include "peers/read_pace.h"
-#include "peers/view.h"
 #include "weft/bytes/source.h"
 #include "weft/cluster/exchange.h"
 #include "weft/cluster/registry.h"
@@ -42,30 +41,30 @@ class PeerLinks {
   std::vector<std::string> nodes();                  // all members with an address
   std::uint32_t number_of(const std::string& node);  // in this object; as Choice::number
 
-  // Returns the best candidate that is not in `tried`: one that is free and does not rest, ranked by its rate. If all
-  // untried candidates rest, returns one of these. The request counts until done().
-  enum class Size : std::uint8_t { read, question };  // small questions are asked of busy peers too
+  // Returns the best candidate that is not in `tried`: one that is free and does not rest, by its reads of this node
+  // and its rate. If all untried candidates rest, returns one of these. The request counts until done().
+  enum class Size : std::uint8_t { read, question };  // a peer with many reads of this node still gets small questions
   struct Choice {
     std::string node;
     std::uint32_t number = 0;                  // the peer's number in this object
     std::uint64_t bytes_max = 0;               // the best size of a request to it
-    bool waits = true;                         // the peer may refuse; false after kFullMax of refusals
     CodingEffort effort = CodingEffort::none;  // for chunks with a base
     bool last = true;                          // no other candidate is an untried member
   };
   // Describes the untried candidates for the log: "n2: cost 1, 0 reads, 90.0 MB/s; n3: …".
-  std::string describe(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
-  std::optional<Choice> take(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried,
+  std::string describe(std::span<const std::string> candidates, std::span<const std::uint32_t> tried);
+  std::optional<Choice> take(std::span<const std::string> candidates, std::span<const std::uint32_t> tried,
                              Size size = Size::read);
-  Readiness readiness(std::span<const PeerCandidate> candidates);
+  Readiness readiness(std::span<const std::string> candidates);
   // True if another candidate is free and much faster than `rate`, in bytes a second.
-  bool has_faster(std::span<const PeerCandidate> candidates, std::uint32_t number, double rate);
-  // Whether an untried candidate is busy with other reads of this node, so that take() may return it later.
+  bool has_faster(std::span<const std::string> candidates, std::uint32_t number, double rate);
+  // Whether an untried candidate is busy with other reads of this node, or overloaded, so that take() may return it
+  // later.
   struct Busy {
     bool any = false;
     Clock::time_point moved_at{};  // the last sign of life of such a candidate
   };
-  Busy busy(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried);
+  Busy busy(std::span<const std::string> candidates, std::span<const std::uint32_t> tried);
   // Takes one of the few turns to read answers of the peer. The turn ends with the returned object, which must not
   // outlive this. Waits for a free turn, but only for kTurnWait, so that a silent peer delays nobody.
   class Turn;
@@ -81,11 +80,8 @@ class PeerLinks {
   // True if the node was a member when this node last saw it, and is none now.
   bool has_left(const std::string& node);
   // Ends the request of take(): `bytes` arrived within `took`. With a failure, `bytes` is 0, and the peer rests if it
-  // was silent or wrong.
+  // was silent or wrong. After Errc::busy it is not free for kBusyRest.
   void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
-  // The peer refused a read, because its upload slots are full. It counts as busy for a pause that doubles with each
-  // refusal, until the peer gives bytes again.
-  void full(std::uint32_t number);
   // Records a read of the peer's windows: `bytes`, plain or coded, within `took`.
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);
   void plain_only(std::uint32_t number);  // its coded chunks were wrong: never ask for more
@@ -106,10 +102,8 @@ class PeerLinks {
     bool plain_only = false;  // its coded chunks were wrong
     double rate = 0;          // bytes a second of all its reads together, a moving average; 0: unknown
     Clock::time_point rests_until{};
-    Clock::time_point full_until{};
-    Clock::time_point full_since{};  // the first refusal after the last bytes; zero: none
-    Clock::duration full_rest{};     // the last pause
-    bool is_free(Clock::time_point now) const;
+    Clock::time_point busy_until{};  // it has answered that it is overloaded
+    bool takes(Size size, Clock::time_point now) const;
     Clock::time_point moved_at{};
     Clock::time_point silent_since{};  // zero: the peer answers, or has restarted
     Clock::time_point silent_until{};  // the end of the last try without an answer; later tries begin a new silence
@@ -123,16 +117,15 @@ class PeerLinks {
   bool is_past_member(const std::string& node) WEFT_REQUIRES(mutex_);
   void refresh(Clock::time_point now) WEFT_REQUIRES(mutex_);
   void rest_after(Link& link, const Error& failure, Clock::time_point asked) const WEFT_REQUIRES(mutex_);
-  using Askable = std::vector<std::pair<Link*, PeerCandidate::Kind>>;
-  Askable askable(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried)
+  std::vector<Link*> askable(std::span<const std::string> candidates, std::span<const std::uint32_t> tried)
       WEFT_REQUIRES(mutex_);
-  static double fastest(const Askable& askable);
-  static double cost(const Link& link, PeerCandidate::Kind kind, double fastest);
-  Link* best_of(std::span<const PeerCandidate> candidates, std::span<const std::uint32_t> tried, Size size)
+  static double fastest(std::span<Link* const> askable);
+  static double cost(const Link& link, double fastest);
+  Link* best_of(std::span<const std::string> candidates, std::span<const std::uint32_t> tried, Size size)
       WEFT_REQUIRES(mutex_);
   static double rate_of(const Link& link);
   CodingEffort effort_of(const Link& link) WEFT_REQUIRES(mutex_);
-  bool can_be_asked(const PeerCandidate& candidate, Clock::time_point now) WEFT_REQUIRES(mutex_);
+  bool can_be_asked(const std::string& node, Clock::time_point now) WEFT_REQUIRES(mutex_);
 
   const Members members_;
   const TimeSource& time_;

@@ -59,7 +59,7 @@ struct Packer {
     const auto placed_bases = bases.empty() ? 0 : builder.CreateVectorOfStructs(bases);
     const auto subject = ask.subject.empty() ? 0 : builder.CreateString(ask.subject.substr(0, kSubjectBytesMax));
     return finish(wire::What::Read,
-                  wire::CreateRead(builder, placed, static_cast<std::uint8_t>(ask.traffic), ask.waits, placed_bases,
+                  wire::CreateRead(builder, placed, static_cast<std::uint8_t>(ask.traffic), placed_bases,
                                    static_cast<std::uint8_t>(ask.effort), ask.must_code, ask.skip, subject));
   }
   flatbuffers::Offset<wire::Request> operator()(const Announce& announce) const {
@@ -115,7 +115,6 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
     ask.runs.push_back(run);
   }
   WEFT_TRY(ask.traffic, traffic_of(read.traffic()));
-  ask.waits = read.waits();
   WEFT_CHECK(unpack_bases(read, ask));
   ask.skip = read.skip();
   if (ask.skip > 0 && (!ask.bases.empty() || ask.skip >= std::min(kDigestChunk, ask.runs.front().length())))

@@ -38,7 +38,6 @@ struct AskedBase {
 struct AskBytes {
   std::vector<ChunkRun> runs;  // 1 to kRunsPerRequest of non-empty blobs, kSourceReadMax bytes in all at most
   Traffic traffic = Traffic::foreground;
-  bool waits = false;  // waits for an upload slot, lower classes of traffic first; Errc::busy if too many do
   // Empty, or a base for each run, whose blob has the same length; then limits::kBasesPerRequestMax runs at most. With
   // bases, the head of the answer begins with a table (decode_given), and chunks may come coded.
   std::vector<AskedBase> bases = {};

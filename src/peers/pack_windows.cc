@@ -6,12 +6,6 @@
 #include "weft/cluster/exchange.h"
 
 namespace weft {
-namespace {
-
-// The pack and the owner that a window keeps.
-using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
-
-}  // namespace
 
 std::uint64_t size_of(std::span<const Run> segments) {
   std::uint64_t size = 0;
@@ -39,8 +33,7 @@ Result<std::vector<std::byte>> copy_of(std::span<const Run> segments) {
   return bytes;
 }
 
-Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Run> segments,
-                                                              const std::shared_ptr<const void>& owner) {
+Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Run> segments) {
   std::vector<std::unique_ptr<WindowMemory>> windows;
   if (size_of(segments) <= kShortHeadBytesMax || segments.size() >= kAnswerWindowsMax) {
     WEFT_TRY(const auto bytes, copy_of(segments));
@@ -49,8 +42,7 @@ Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Ru
     return windows;
   }
   for (const auto& [offset, length, place] : segments) {
-    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length,
-                                                std::make_shared<const Kept>(place.pack, owner)));
+    WEFT_TRY(auto window, WindowMemory::of_file(place.pack->fd(), place.offset, length, place.pack));
     windows.push_back(std::move(window));
   }
   return windows;

@@ -23,9 +23,8 @@ std::uint64_t size_of(std::span<const Run> segments);  // bytes
 // of the runs, all local.
 std::vector<Run> segments_of(std::span<const ChunkRun> runs, std::vector<OpenPlace> places, std::uint64_t skip = 0);
 Result<std::vector<std::byte>> copy_of(std::span<const Run> segments);
-// Returns windows on the packs of `segments`, one for each, which keep `owner`. If the bytes are few, or the segments
-// too many, returns one window on a copy.
-Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Run> segments,
-                                                              const std::shared_ptr<const void>& owner);
+// Returns windows on the packs of `segments`, one for each. If the bytes are few, or the segments too many, returns one
+// window on a copy.
+Result<std::vector<std::unique_ptr<WindowMemory>>> windows_on(std::span<const Run> segments);
 
 }  // namespace weft

@@ -19,10 +19,7 @@ namespace weft {
 class PeerSource::Reading {
  public:
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
-      : source_(source),
-        search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, aid.traffic),
-        runs_(runs),
-        aid_(aid) {
+      : source_(source), search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline), runs_(runs), aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
     if (!runs.empty()) current_ = runs.front();
   }
@@ -97,7 +94,7 @@ class PeerSource::Reading {
     from.lacks_base = from.too_slow = false;
     came_ = 0;
     if (aid_.whole_chunks && held_giver_ != from.peer.number) held_ = 0;
-    AskBytes request{asked, aid_.traffic, from.may_refuse};
+    AskBytes request{asked, aid_.traffic};
     request.subject = aid_.subject;
     request.skip = static_cast<std::uint32_t>(held_);
     if (held_ == 0) add_bases(from, request);
@@ -106,7 +103,7 @@ class PeerSource::Reading {
     Status read = ask(from, request);
     from.lacks_base = !read.ok() && request.must_code && read.error().code == Errc::absent;
     if (read.ok() || !note_of_no_use(from, read.error())) return read;
-    AskBytes plain{asked, request.traffic, request.waits};
+    AskBytes plain{asked, request.traffic};
     plain.subject = aid_.subject;
     return ask(from, plain);
   }

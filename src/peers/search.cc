@@ -30,15 +30,13 @@ std::string described(const ChunkRun* run) {
 
 }  // namespace
 
-PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline,
-                       Traffic traffic)
+PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline)
     : log_id_(++last_log_id),
       scene_(scene),
       manifest_(manifest),
       wanted_(wanted),
       patience_(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - scene.time.now()))),
-      deadline_(deadline),
-      may_refuse_(traffic == Traffic::ahead) {}
+      deadline_(deadline) {}
 
 void PeerSearch::came() {
   deadline_ = std::max(deadline_, scene_.time.now() + patience_);
@@ -57,7 +55,7 @@ milliseconds PeerSearch::share(const PeerLinks::Choice& peer) const {
 
 bool PeerSearch::may_have(const std::string& node, const ChunkRun& run) const {
   const auto known = scene_.view.candidates(manifest_, &run);
-  return std::ranges::find(known, node, &PeerCandidate::node) != known.end();
+  return std::ranges::find(known, node) != known.end();
 }
 
 Error PeerSearch::no_peer(const ChunkRun* run) const {
@@ -66,8 +64,9 @@ Error PeerSearch::no_peer(const ChunkRun* run) const {
 }
 
 // Returns the candidates to ask. If all known ones were silent or wrong a moment ago, asks directories for others.
-std::vector<PeerCandidate> PeerSearch::candidates(const ChunkRun* run) {
-  if (offers_) return scene_.view.others(manifest_, run, scene_.links.nodes());
+std::vector<std::string> PeerSearch::candidates(const ChunkRun* run) {
+  if (asks_ == Asks::kin) return scene_.view.kin(manifest_, run);
+  if (asks_ == Asks::everyone) return scene_.view.among(scene_.links.nodes(), manifest_, run);
   auto known = scene_.view.candidates(manifest_, run);
   if (asked_ || scene_.links.readiness(known) != Readiness::lacking) return known;
   asked_ = true;
@@ -80,7 +79,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
   failures_ = 0;
   silent_.clear();
   pause_ = kPauseMin;
-  offers_ = false;
+  asks_ = Asks::holders;
   lacked_base_ = comes_later_ = false;
   failure_.reset();
   if (log_debugs(LogCategory::peers))
@@ -94,7 +93,7 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
       log_debug(LogCategory::peers, "search {}: asks {} among {}", log_id_, peer->node, among);
       const Outcome outcome = ask(*peer, run, attempt);
       if (outcome == Outcome::done) return {};
-      if (outcome == Outcome::refused) break;
+      if (outcome == Outcome::cancelled) break;
     } else if (!wait_for_busy(run) && (lacked_base_ || !widen())) {
       return failure_ ? give_up() : no_peer(run);
     }
@@ -113,7 +112,7 @@ Error PeerSearch::give_up() const {
 
 PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt) {
   const auto begin = scene_.time.now();
-  Try one{peer, share(peer), may_refuse_ && peer.waits};
+  Try one{peer, share(peer)};
   one.next_check = begin + kSlowAfter;
   const Status status = attempt(one);
   const bool gave = status.ok() || one.too_slow;
@@ -123,30 +122,20 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
                           : ": " + status.error().message);
   scene_.links.done(peer.number, gave ? one.bytes : 0, scene_.time.now() - begin, gave ? nullptr : &status.error());
   if (status.ok()) {
-    if (offers_) scene_.view.gave(manifest_, peer.node);
-    may_refuse_ = false;  // a refusal would lose the bytes received
+    if (asks_ != Asks::holders) scene_.view.gave(manifest_, peer.node);
     came();
     return Outcome::done;
   }
   const Error& error = status.error();
-  if (one.too_slow) {
+  if (one.too_slow || error.code == Errc::busy) {  // an overloaded peer lives, and is asked again
     came();
     return Outcome::failed;
   }
   if (error.code == Errc::cancelled) {
     failure_ = error;
-    return Outcome::refused;
-  }
-  if (error.code == Errc::busy && !one.may_refuse) {
-    scene_.links.full(peer.number);
-    came();
-    return Outcome::failed;
+    return Outcome::cancelled;
   }
   note(error, peer.node);
-  if (error.code == Errc::busy) {
-    scene_.links.full(peer.number);
-    return Outcome::refused;
-  }
   if (one.lacks_base) {
     tried_.push_back(peer.number);
     lacked_base_ = true;
@@ -183,7 +172,8 @@ void PeerSearch::note_failure(const PeerLinks::Choice& peer, const Error& error,
   }
 }
 
-// If a candidate is busy with other reads of this node, waits a moment for one of them to end, and returns true.
+// If a candidate is overloaded, or busy with other reads of this node, waits a moment for the end of a read, and
+// returns true.
 bool PeerSearch::wait_for_busy(const ChunkRun* run) {
   const auto busy = scene_.links.busy(candidates(run), tried_);
   if (!busy.any) return false;
@@ -204,16 +194,19 @@ bool PeerSearch::publisher_left() {
   return true;
 }
 
-// True if there are more peers to ask: those that directory nodes name, then every node, and last those that failed
-// before. Every node, because a version can share bytes with a version whose manifest is not local, and whose directory
-// is therefore unknown.
+// True if there are more peers to ask: those that directory nodes name, then publishers of parents, then every node,
+// and last those that failed before. Every node, because a version can share bytes with a version whose manifest is not
+// local, and whose directory is therefore unknown.
 bool PeerSearch::widen() {
   if (!asked_) {
     asked_ = true;
     scene_.ask_directories(manifest_, deadline_);
     return true;
   }
-  if (!std::exchange(offers_, true)) return true;
+  if (asks_ != Asks::everyone) {
+    asks_ = asks_ == Asks::holders ? Asks::kin : Asks::everyone;
+    return true;
+  }
   if (failures_ == 0 && silent_.empty() && !publisher_left()) return false;
   if (failures_ > 0) ++failures_;
   if (!silent_.empty()) {
@@ -223,7 +216,8 @@ bool PeerSearch::widen() {
     pause_ = std::min(2 * pause_, kPauseMax);
   }
   tried_.clear();
-  asked_ = offers_ = false;
+  asked_ = false;
+  asks_ = Asks::holders;
   return true;
 }
 

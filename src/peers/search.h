@@ -1,8 +1,8 @@
 // The search for a peer that serves a request: the one loop over candidates, for manifests, chunk digests and bytes.
 //
 // It asks the best candidate (peers/links.h), notes the outcome in that peer's score, and goes on with the next one. If
-// no known candidate is left, it asks the directory nodes for more, then offers the request to every node, and at last
-// asks the same peers again. README.md lists how long a reader waits at most.
+// no known candidate is left, it asks the directory nodes for more, then the publishers of parents and every node, and
+// at last the same peers again. README.md lists how long a reader waits at most.
 #pragma once
 
 #include <chrono>
@@ -33,16 +33,13 @@ class PeerSearch {
  public:
   enum class Wanted : std::uint8_t { manifest, digests, bytes };
   // `deadline` is for all tries together. Signs of a peer's life extend it: bytes and the reply that a request is
-  // queued (came()), a peer that gives other bytes to this node, and a busy peer. With Traffic::ahead, a peer may
-  // refuse as in ReadAid, until the first bytes have arrived.
-  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline,
-             Traffic traffic = Traffic::foreground);
+  // queued (came()), a peer that gives other bytes to this node, and an overloaded peer.
+  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline);
 
   // One request to one peer.
   struct Try {
     const PeerLinks::Choice& peer;
     std::chrono::milliseconds patience;  // the longest silence of the peer
-    bool may_refuse = false;             // the peer may answer with Errc::busy
     std::uint64_t bytes = 0;             // received, for the peer's rate; set by the attempt
     bool lacks_base = false;             // the peer has the bytes without the required base; set by the attempt
     bool too_slow = false;               // another peer is much faster; set by is_too_slow()
@@ -52,7 +49,7 @@ class PeerSearch {
 
   // Calls `attempt` with one peer after the other until it succeeds. A null `run` means the manifest itself. Returns
   // the last error other than Errc::not_found, or Errc::not_found if no peer has the bytes. Errc::timed_out at the
-  // deadline; Errc::busy of a peer that may refuse.
+  // deadline. A peer that answers Errc::busy is overloaded, and asked again after a pause.
   Status run(const ChunkRun* run, const Attempt& attempt);
 
   // True if the last run() ended because the known peers lack the required base.
@@ -65,8 +62,10 @@ class PeerSearch {
   bool is_too_slow(Try& from, const ChunkRun* run, double rate) const;
 
  private:
-  enum class Outcome : std::uint8_t { done, refused, failed };
-  std::vector<PeerCandidate> candidates(const ChunkRun* run);
+  enum class Outcome : std::uint8_t { done, cancelled, failed };
+  // `kin`: publishers of parents. The last two are asked whether they announced the version or not.
+  enum class Asks : std::uint8_t { holders, kin, everyone };
+  std::vector<std::string> candidates(const ChunkRun* run);
   Outcome ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt);
   bool widen();
   bool wait_for_busy(const ChunkRun* run);
@@ -84,7 +83,6 @@ class PeerSearch {
   const Wanted wanted_;
   const std::chrono::milliseconds patience_;  // from the start to the first deadline
   Deadline deadline_;
-  bool may_refuse_;
   bool asked_ = false;  // the directory nodes were asked
   // State of the current run():
   std::vector<std::uint32_t> tried_;
@@ -93,7 +91,7 @@ class PeerSearch {
   std::string silent_;
   std::string silence_;                // how the last try of a silent peer ended
   std::chrono::milliseconds pause_{};  // before silent peers are asked again
-  bool offers_ = false;                // every node is asked, whether it announced the version or not
+  Asks asks_ = Asks::holders;
   bool lacked_base_ = false;
   bool comes_later_ = false;  // the publisher of a young version lacks the bytes
   std::optional<Error> failure_;

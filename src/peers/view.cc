@@ -77,24 +77,21 @@ std::string PeerView::publisher(const Digest& manifest) const {
 }
 
 // Adds a candidate, unless it is this node, has replied that it lacks `what`, or is in `out` already.
-void PeerView::put(const std::string& node, PeerCandidate::Kind kind, const Digest& what,
-                   std::vector<PeerCandidate>& out) const {
+void PeerView::put(const std::string& node, const Digest& what, std::vector<std::string>& out) const {
   const auto lacking = lacking_.find({node, what});
   if (node.empty() || node == self_ || (lacking != lacking_.end() && lacking->second > time_.now())) return;
-  if (std::ranges::find(out, node, &PeerCandidate::node) == out.end()) out.push_back({node, kind});
+  if (std::ranges::find(out, node) == out.end()) out.push_back(node);
 }
 
-void PeerView::add(const Known& known, const Digest& what, std::vector<PeerCandidate>& out) const {
-  for (const std::string& node : known.holders)
-    if (node != known.publisher) put(node, PeerCandidate::Kind::holder, what, out);
-  put(known.publisher, PeerCandidate::Kind::first, what, out);
-  for (const std::string& node : known.gave) put(node, PeerCandidate::Kind::first, what, out);
+void PeerView::add(const Known& known, const Digest& what, std::vector<std::string>& out) const {
+  for (const std::string& node : known.holders) put(node, what, out);
+  put(known.publisher, what, out);
+  for (const std::string& node : known.gave) put(node, what, out);
 }
 
-// Holders of the version's own manifest hold its blobs too. Holders of the version that had the blob first come before
-// them.
-std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const ChunkRun* run) {
-  std::vector<PeerCandidate> out;
+// Holders of the version that had the blob first hold it, and so do holders of the version's own manifest.
+std::vector<std::string> PeerView::candidates(const Digest& manifest, const ChunkRun* run) {
+  std::vector<std::string> out;
   const MutexLock lock(mutex_);
   const auto found = known_.find(manifest);
   if (found == known_.end()) return out;
@@ -109,14 +106,21 @@ std::vector<PeerCandidate> PeerView::candidates(const Digest& manifest, const Ch
   return out;
 }
 
-std::vector<PeerCandidate> PeerView::others(const Digest& manifest, const ChunkRun* run,
-                                            std::span<const std::string> nodes) {
-  std::vector<PeerCandidate> out;
+std::vector<std::string> PeerView::kin(const Digest& manifest, const ChunkRun* run) const {
+  std::vector<std::string> out;
   const Digest& what = run == nullptr ? manifest : run->id.root;
   const MutexLock lock(mutex_);
   if (const auto found = known_.find(manifest); found != known_.end())
-    for (const std::string& node : found->second.kin) put(node, PeerCandidate::Kind::holder, what, out);
-  for (const std::string& node : nodes) put(node, PeerCandidate::Kind::first, what, out);
+    for (const std::string& node : found->second.kin) put(node, what, out);
+  return out;
+}
+
+std::vector<std::string> PeerView::among(std::span<const std::string> nodes, const Digest& manifest,
+                                         const ChunkRun* run) const {
+  std::vector<std::string> out;
+  const Digest& what = run == nullptr ? manifest : run->id.root;
+  const MutexLock lock(mutex_);
+  for (const std::string& node : nodes) put(node, what, out);
   return out;
 }
 

@@ -1,8 +1,8 @@
 // The replica map: nodes that probably hold chunks. Version records and the owner map name the node that had a blob
 // first, and directory nodes name the nodes that have a whole version. A node may turn out to hold less. Sends no
 // messages.
-// The owner map covers versions whose manifests are local. For bytes of other versions, others() names the publishers
-// of the parents.
+// The owner map covers versions whose manifests are local. For bytes of other versions, kin() names the publishers of
+// the parents.
 #pragma once
 
 #include <chrono>
@@ -20,15 +20,6 @@
 
 namespace weft {
 
-// A node that may hold some bytes. A `holder` is expected to hold all of a version that has them.
-// `first` is the first choice of all nodes, such as the publisher. PeerLinks ranks equally fast peers by kind, in this
-// order.
-struct PeerCandidate {
-  enum class Kind : std::uint8_t { holder, first };
-  std::string node;
-  Kind kind = Kind::first;
-};
-
 // Any thread.
 class PeerView {
  public:
@@ -38,12 +29,15 @@ class PeerView {
 
   // As BlobSource::expect.
   void expect(const VersionRow& version, std::span<const ContentId> blobs);
-  // Returns the nodes that may hold a run, or without a run the manifest's own bytes. Never this node itself.
-  std::vector<PeerCandidate> candidates(const Digest& manifest, const ChunkRun* run);
-  // Returns nodes to ask if none of candidates() has the bytes: publishers of parents that share bytes with the
-  // version, then `nodes`. Leaves out nodes that have replied that they lack the bytes.
-  std::vector<PeerCandidate> others(const Digest& manifest, const ChunkRun* run, std::span<const std::string> nodes);
-  // Records that a node of others() gave bytes, so that candidates() returns this node for the rest of the version.
+  // Return nodes that may hold a run, or without a run the manifest's own bytes. They leave out this node, and nodes
+  // that replied that they lack the bytes. The nodes that should hold all of a version with the bytes.
+  std::vector<std::string> candidates(const Digest& manifest, const ChunkRun* run);
+  // The publishers of parents that share bytes with the version.
+  std::vector<std::string> kin(const Digest& manifest, const ChunkRun* run) const;
+  // Those of `nodes`.
+  std::vector<std::string> among(std::span<const std::string> nodes, const Digest& manifest, const ChunkRun* run) const;
+  // Records that another node than those of candidates() gave bytes, so that candidates() returns this node for the
+  // rest of the version.
   void gave(const Digest& manifest, const std::string& node);
 
   // Replaces the known holders of a whole version by the answer of a directory node.
@@ -72,9 +66,8 @@ class PeerView {
     Clock::time_point young_until{};                     // until then its publisher may still lack bytes
   };
   using Lack = std::pair<std::string, Digest>;  // a node, and a blob's root or a manifest
-  void put(const std::string& node, PeerCandidate::Kind kind, const Digest& what, std::vector<PeerCandidate>& out) const
-      WEFT_REQUIRES(mutex_);
-  void add(const Known& known, const Digest& what, std::vector<PeerCandidate>& out) const WEFT_REQUIRES(mutex_);
+  void put(const std::string& node, const Digest& what, std::vector<std::string>& out) const WEFT_REQUIRES(mutex_);
+  void add(const Known& known, const Digest& what, std::vector<std::string>& out) const WEFT_REQUIRES(mutex_);
   Status find_owners(const VersionRow& version, std::span<const ContentId> blobs, Known& known,
                      std::map<Digest, std::string>& others);
   Known& entry(const Digest& manifest) WEFT_REQUIRES(mutex_);

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto nodes = decode_holders(bytes); nodes.ok())
     fuzzing::require(decode_holders(encode_holders(*nodes)).value() == *nodes, "holders encode to themselves");
   static_cast<void>(decode_digests(bytes));
-  const AskBytes coded{{{{3U << 20U, {}}, 0, 3}}, Traffic::foreground, false, {{{}, 2}}, CodingEffort::sparse, false};
+  const AskBytes coded{{{{3U << 20U, {}}, 0, 3}}, Traffic::foreground, {{{}, 2}}, CodingEffort::sparse, false};
   if (const auto given = decode_given(bytes, coded); given.ok())
     fuzzing::require(given->coded_bytes + given->plain_bytes <= 3U << 20U, "no more bytes than the chunks have");
   if (const auto address = parse_endpoint({reinterpret_cast<const char*>(data), size}))

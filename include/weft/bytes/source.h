@@ -128,12 +128,11 @@ class OfferedUnit;  // weft/bytes/swarm.h
 
 // Options of a read, and state that its attempts share.
 struct ReadAid {
-  // With Traffic::ahead, a source may refuse: Errc::busy while the holders of the chunks serve enough other nodes.
   Traffic traffic = Traffic::foreground;
   // Called during the wait, at each sign that the bytes can come. False: no reader wants them any more, and the read
   // ends with Errc::cancelled. May be empty.
   std::function<bool()> is_wanted;
-  // Called when the last byte has arrived, before verification: the giver's upload slot is free. May be empty.
+  // Called when the last byte has arrived, before verification: the source can take another read. May be empty.
   std::function<void()> came;
   std::vector<RunBase> bases = {};  // none, or one for each run
   // Called if a coded chunk has a wrong digest. Returns true if the base of this run is damaged in this chunk of the
@@ -150,7 +149,10 @@ struct ReadAid {
   std::shared_ptr<OfferedUnit> offered = {};
 };
 
-// A guess without a message: can a source send some runs (or the manifest, if there are none) at once?
+// A guess without a message, whether a source can begin a read of some runs (or of the manifest, if there are none)
+// now. `busy`: every giver that may have the bytes has several reads of this node already, or is overloaded, so that a
+// further read would wait in the source. The fetcher keeps such reads in its queue, where those of readers go first, or
+// asks another source. `lacking`: no giver is known to have the bytes, or all were silent or wrong a moment ago.
 enum class Readiness : std::uint8_t { ready, busy, lacking };
 
 // True for the errors of a source or peer that did not answer. Any other error is an answer.

@@ -1,5 +1,11 @@
 // The calls that other nodes make: their handshakes, their sessions, and the windows opened for them. Any thread;
 // receive() only on the transport's.
+//
+// Bounds of a node, whatever its peers ask (base/limits.h): kPeerCallsMax calls that are queued or in work, on a fixed
+// number of threads; kPeerPendingMax calls whose replies the server gives later; kWindowsMax windows of
+// kWindowBytesMax bytes, of which kWindowCopiesMax are copies and the others mapped packs. A peer has at most
+// kPeerCallsEachMax calls, those with open windows included, and kPeerPendingEachMax pending ones. A call beyond fails
+// with Errc::busy at once.
 #pragma once
 
 #include <atomic>

@@ -30,7 +30,7 @@ Result<PeerReply> offer_of(const VersionUnits& version, std::uint32_t unit, Loca
     reply.head.insert(reply.head.end(), copy.begin(), copy.end());
     return reply;
   }
-  WEFT_TRY(reply.windows, windows_on(segments, nullptr));
+  WEFT_TRY(reply.windows, windows_on(segments));
   return reply;
 }
 

@@ -12,13 +12,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A source that is as ready as a test sets it.
+// A source that is as ready as a test sets it, and busy for the first chunks of each blob.
 class SetSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
   std::string_view name() const override { return "set"; }
-  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { return ready; }
+  Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
+    return runs.front().first < busy_before ? Readiness::busy : ready.load();
+  }
   std::atomic<Readiness> ready = Readiness::ready;
+  std::atomic<std::uint64_t> busy_before = 0;
 };
 
 struct Queued {
@@ -75,6 +78,41 @@ TEST_CASE("units whose source is busy stay queued, and units without a source ke
   CHECK(!one.queue.take());
   one.queue.ended(*first);
   CHECK(one.queue.take());
+}
+
+TEST_CASE("units ahead of readers are taken in order, past those whose source is busy") {
+  Queued one;
+  one.queue.want(one.transfer, 0);
+  one.arrive(*one.queue.take());
+  one.queue.want_ahead(one.transfer, {1, 8});
+  one.source->busy_before = 3;
+  auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 3);
+  one.source->busy_before = 0;
+  task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 1);
+}
+
+TEST_CASE("each blob with a base begins with one unit, however many units wait for its comparison") {
+  constexpr std::size_t kUnits = 70;  // of a blob: more than the queue looks at
+  Queued one;
+  const auto based = made_transfer(one.store, {100, kUnits * kDigestChunk, kUnits * kDigestChunk});
+  BasePairs pairs;
+  for (const Extent& blob : based->plan.blobs) pairs[blob.id] = {blob.id, 1};
+  based->bases = std::make_shared<VersionBases>("m@2", "m@1", std::move(pairs));
+  based->expect_comparisons();
+  one.queue.want(based, 0);
+  one.arrive(*one.queue.take());
+  one.queue.want_ahead(based, {1, 1 + 2 * kUnits});
+  for (const std::size_t first : {std::size_t{1}, 1 + kUnits}) {
+    const auto task = one.queue.take();
+    REQUIRE(task);
+    CHECK(task->unit == first);
+    CHECK(task->end == first + 1);
+  }
+  CHECK(!one.queue.take());
 }
 
 TEST_CASE("a reader takes its own unit if that one is small and waits alone") {

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
-#include <mutex>
 #include <numeric>
 #include <random>
-#include <set>
 #include <thread>
 
 #include <fmt/core.h>
@@ -75,29 +73,6 @@ std::size_t open_descriptors() {
   REQUIRE(names.ok());
   return names->size();
 }
-
-// A source that refuses each chunk once if no reader waits for it.
-class RefusesOnce final : public TwinsReads {
- public:
-  using TwinsReads::TwinsReads;
-  std::string_view name() const override { return "refuses once"; }
-  Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
-                           ReadAid& aid) override {
-    if (aid.traffic == Traffic::ahead && is_first(runs.front())) return Error{Errc::busy, "refuses once: others first"};
-    return twin_->read(manifest, runs, deadline, aid);
-  }
-  std::atomic<int> refused = 0;
-
- private:
-  bool is_first(const ChunkRun& run) {
-    const std::lock_guard lock(mutex_);
-    const bool first = seen_.insert({run.id, run.first}).second;
-    if (first) ++refused;
-    return first;
-  }
-  std::mutex mutex_;
-  std::set<std::pair<ContentId, std::uint64_t>> seen_;  // guarded by mutex_
-};
 
 // A source that pauses before each read.
 class SlowSource final : public TwinsReads {
@@ -588,21 +563,6 @@ TEST_CASE("if the first source is silent, the next one is used in bounded time")
   CHECK(fetcher.status().sources.at(0).failures > 0);
   CHECK(fetcher.status().sources.at(0).bytes == 0);
   CHECK(fetcher.status().sources.at(1).bytes == away.file.size);
-}
-
-TEST_CASE("chunks that a source refuses to a background fetch are requested again, and a reader's are not refused") {
-  Away away({6 * kDigestChunk, 2 * kDigestChunk});
-  const auto source = std::make_shared<RefusesOnce>(away.twin);
-  Fetcher fetcher(away.store, away.store, {source}, {});
-  REQUIRE(away.bring(fetcher, {0, 10}).ok());
-  CHECK(source->refused == 0);
-  const Range all{0, away.file.size};
-  const auto pieces = fetcher.bring({away.version, 0, all, 0, true});
-  REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
-  CHECK(away.text(*pieces, all) == away.bytes);
-  CHECK(source->refused > 0);
-  CHECK(away.twin->bytes_read() == away.file.size);
-  CHECK(fetcher.status().sources.at(0).failures == 0);
 }
 
 TEST_CASE("ReadAid::came is called before the verification, and not for a failed read") {

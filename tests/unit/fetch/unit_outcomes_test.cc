@@ -70,10 +70,7 @@ TEST_CASE("bytes without space pass to a reader from memory, and those ahead of 
 
 TEST_CASE("units that may still come are queued again, and others fail") {
   Ending one;
-  const Error busy{Errc::busy, "refused"};
   const Error silent{Errc::timed_out, "silent"};
-  CHECK(one.end(one.begin(0, Traffic::ahead), busy) == UnitState::queued);
-  CHECK(one.end(one.begin(0, Traffic::foreground), busy) == UnitState::failed);
   CHECK(one.end(one.begin(0, Traffic::foreground), silent) == UnitState::failed);  // no unit has come
   CHECK(one.end(one.begin(1, Traffic::foreground), came()) == UnitState::here);
   CHECK(one.end(one.begin(0, Traffic::foreground), silent) == UnitState::queued);

@@ -12,6 +12,8 @@
 
 #include <variant>
 
+#include <fmt/core.h>
+
 #include "base/sha256.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
@@ -91,7 +93,6 @@ struct Coding {
   AskBytes ask(const Digest& base, bool must_code = false) const {
     return {{{blobs.now->id, 0, chunk_count(blobs.now->id.length)}},
             Traffic::foreground,
-            false,
             {{base, 1}},
             CodingEffort::sparse,
             must_code};
@@ -292,25 +293,14 @@ TEST_CASE("digests of chunks are those of the run") {
   CHECK(decode_digests(reply->head).value() == std::vector<Digest>(all.begin() + 1, all.end()));
 }
 
-TEST_CASE("a waiting requester is refused while all upload slots are in use") {
-  Answering node(3 * kDigestChunk);
-  const auto ask = [&](std::string_view who, std::uint64_t first, Traffic traffic, bool waits) {
-    return node.answers.answer(who, encode_request(AskBytes{{{node.blob.id, first, 1}}, traffic, waits}));
-  };
-  std::vector<Result<PeerReply>> given;
-  for (std::size_t i = 0; i < UploadSlots::kAtOnceMax; ++i) given.push_back(ask("one", 0, Traffic::ahead, true));
-  for (const auto& reply : given) REQUIRE(reply.ok());
-  std::atomic<std::size_t> refused = 0;
-  std::vector<std::thread> askers;
-  for (std::size_t i = 0; i < 3 * UploadSlots::kWaitingMax; ++i)
-    askers.emplace_back([&] {
-      const auto reply = ask("two", 1, Traffic::ahead, true);
-      if (!reply.ok() && reply.error().code == Errc::busy) ++refused;
-    });
-  CHECK(ask("three", 1, Traffic::foreground, false).ok());
-  for (std::thread& asker : askers) asker.join();
-  CHECK(refused > 0);
-  CHECK(ask("two", 2, Traffic::ahead, false).ok());
+TEST_CASE("reads of a hundred nodes are answered at once, whatever their class of traffic") {
+  Answering node(20'000);
+  std::vector<PeerReply> replies;  // with their windows
+  for (int i = 0; i < 100; ++i) {
+    const AskBytes ask{{{node.blob.id, 0, 1}}, i % 2 == 0 ? Traffic::ahead : Traffic::foreground};
+    replies.push_back(must(node.answers.answer(fmt::format("node{}", i), encode_request(ask))));
+    CHECK(std::ranges::equal(joined(replies.back()), node.blob.bytes()));
+  }
 }
 
 TEST_CASE("a directory node returns announced holders, until they withdraw") {

@@ -20,8 +20,8 @@ using Clock = PeerLinks::Clock;
 
 const std::vector<Member> kMembers = {{"a", "host-a", "127.0.0.1:1", "net", 1},
                                       {"b", "host-b", "127.0.0.1:2", "net", 1}};
-const std::vector<PeerCandidate> kA = {{"a", PeerCandidate::Kind::first}};
-const std::vector<PeerCandidate> kBoth = {{"a", PeerCandidate::Kind::holder}, {"b", PeerCandidate::Kind::holder}};
+const std::vector<std::string> kA = {"a"};
+const std::vector<std::string> kBoth = {"a", "b"};
 const Error kLate{Errc::timed_out, "late"};
 
 PeerLinks links(const TimeSource& time = steady_time()) {
@@ -166,42 +166,35 @@ TEST_CASE("a busy peer is waited for only while it sends bytes") {
   of.done(asked->number, 0, milliseconds(1), nullptr);
 }
 
-TEST_CASE("the first choice of all nodes is asked after another holder, and before a busy one") {
+TEST_CASE("the peer with fewer reads is asked, and a busy one is not") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder}, {"b", PeerCandidate::Kind::first}};
-  const auto peer = of.take(either, {});
+  REQUIRE(of.take(kA, {}));
+  const auto peer = of.take(kBoth, {});
   REQUIRE(peer);
-  CHECK(peer->node == "a");
+  CHECK(peer->node == "b");
+  of.done(peer->number, 0, milliseconds(1), nullptr);
   while (const auto more = of.take(kA, {})) CHECK(more->node == "a");
   CHECK(of.readiness(kA) == Readiness::busy);
-  CHECK(of.readiness(either) == Readiness::ready);
-  const auto first = of.take(either, {});
-  REQUIRE(first);
-  CHECK(first->node == "b");
+  CHECK(of.readiness(kBoth) == Readiness::ready);
+  const auto other = of.take(kBoth, {});
+  REQUIRE(other);
+  CHECK(other->node == "b");
 }
 
-TEST_CASE("a full peer is busy for a moment; after repeated refusals it may not refuse") {
-  const ManualTime time;
+TEST_CASE("a peer that answers that it is overloaded is asked nothing for a moment") {
+  ManualTime time;
   PeerLinks of = links(time);
+  const Error overloaded{Errc::busy, "too many calls"};
   const auto asked = of.take(kA, {});
   REQUIRE(asked);
-  CHECK(asked->waits);
-  of.done(asked->number, 0, milliseconds(1), nullptr);
-  of.full(asked->number);
+  of.done(asked->number, 0, milliseconds(1), &overloaded);
   CHECK(of.readiness(kA) == Readiness::busy);
-  CHECK_FALSE(of.take(kA, {}));
+  CHECK(of.busy(kA, {}).any);
+  for (const auto size : {PeerLinks::Size::read, PeerLinks::Size::question}) CHECK_FALSE(of.take(kA, {}, size));
   CHECK(of.take(kBoth, {})->node == "b");
-  const auto begin = time.now();
-  bool waits = true;
-  while (waits && time.now() < begin + milliseconds(10'000)) {
-    of.wait(time.now() + milliseconds(50));
-    const auto again = of.take(kA, {});
-    if (!again) continue;
-    waits = again->waits;
-    of.done(again->number, 0, milliseconds(1), nullptr);
-    of.full(again->number);
-  }
-  CHECK_FALSE(waits);
+  time.pass(milliseconds(50));
+  CHECK(of.readiness(kA) == Readiness::ready);
+  CHECK(of.take(kA, {}));
 }
 
 TEST_CASE("peers of similar speed are all asked") {
@@ -219,11 +212,11 @@ TEST_CASE("peers of similar speed are all asked") {
   CHECK(asked.size() == 2);
 }
 
-TEST_CASE("the first choice of all nodes is asked if the others are very slow") {
+TEST_CASE("a peer that is much slower than another one is not asked while that one has few reads") {
   PeerLinks of = links();
-  const std::vector<PeerCandidate> either = {{"a", PeerCandidate::Kind::holder}, {"b", PeerCandidate::Kind::first}};
   of.done(of.take(kA, {})->number, 1'000, milliseconds(1'000), nullptr);
-  CHECK(of.take(either, {})->node == "b");
+  for (int reads = 0; reads < 3; ++reads) CHECK(of.take(kBoth, {})->node == "b");
+  CHECK(of.take(kBoth, {})->node == "a");
 }
 
 TEST_CASE("a peer that lacks bytes is not penalised") {

@@ -40,13 +40,10 @@ TEST_CASE("a request survives encoding") {
   const auto read = std::get<AskBytes>(decode_request(encode_request(bytes)).value());
   CHECK(std::equal(read.runs.begin(), read.runs.end(), bytes.runs.begin(), bytes.runs.end(), same));
   CHECK(read.traffic == Traffic::foreground);
-  CHECK(!read.waits);
-  const AskBytes waits{bytes.runs, Traffic::ahead, true};
-  const auto ahead = std::get<AskBytes>(decode_request(encode_request(waits)).value());
-  CHECK(ahead.traffic == Traffic::ahead);
-  CHECK(ahead.waits);
+  const AskBytes ahead{bytes.runs, Traffic::ahead};
+  CHECK(std::get<AskBytes>(decode_request(encode_request(ahead)).value()).traffic == Traffic::ahead);
   const AskBytes coded{
-      bytes.runs, Traffic::foreground, false, {{digest_of(7), 2}, {digest_of(8), 0}}, CodingEffort::dense, true};
+      bytes.runs, Traffic::foreground, {{digest_of(7), 2}, {digest_of(8), 0}}, CodingEffort::dense, true};
   const auto bases = std::get<AskBytes>(decode_request(encode_request(coded)).value());
   CHECK(bases.bases == coded.bases);
   CHECK(bases.effort == CodingEffort::dense);
@@ -107,12 +104,8 @@ TEST_CASE("requests beyond the limits are refused") {
   skips.skip = kDigestChunk;
   CHECK(refused(skips));
   const auto with_bases = [](std::size_t runs, std::size_t bases, std::uint8_t width, unsigned effort) {
-    return AskBytes{std::vector<ChunkRun>(runs, run_of(100, 0, 1)),
-                    Traffic::foreground,
-                    false,
-                    std::vector<AskedBase>(bases, {digest_of(1), width}),
-                    static_cast<CodingEffort>(effort),
-                    false};
+    return AskBytes{std::vector<ChunkRun>(runs, run_of(100, 0, 1)), Traffic::foreground,
+                    std::vector<AskedBase>(bases, {digest_of(1), width}), static_cast<CodingEffort>(effort), false};
   };
   CHECK(decode_request(encode_request(with_bases(2, 2, 4, 1))).ok());
   CHECK(refused(with_bases(2, 1, 4, 1)));
@@ -147,7 +140,6 @@ TEST_CASE("holders beyond the limits are refused") {
 TEST_CASE("sizes of sent chunks are bounded by the chunk, and coded chunks need a base") {
   const AskBytes ask{{run_of(100, 0, 1), run_of(2 * kDigestChunk + 1, 1, 2)},
                      Traffic::foreground,
-                     false,
                      {{digest_of(1), 0}, {digest_of(2), 2}},
                      CodingEffort::sparse,
                      false};
