@@ -53,6 +53,7 @@ std::vector<std::byte> in_windows(const PeerReply& reply) {
 }
 
 Result<std::vector<OpenPlace>> StoredBytes::here(std::span<const ChunkRun> runs) {
+  if (lacks_) return std::vector<OpenPlace>(runs.size());
   std::vector<ContentId> ids;
   for (const ChunkRun& run : runs) ids.push_back(run.id);
   WEFT_TRY(auto places, open_present_blobs(store_, ids));
@@ -69,7 +70,7 @@ Result<std::vector<Digest>> StoredBytes::digests(const ContentId& id) {
 }
 
 HostileAnswers::HostileAnswers(Store& store, std::string fault)
-    : fault_(std::move(fault)), bytes_(store), answers_(store, directory_, coding_) {
+    : fault_(std::move(fault)), bytes_(store, fault_ == kLacksAll), answers_(store, directory_, coding_) {
   if (is_member_fault(fault_)) member_.emplace(store, bytes_, fault_);
   answers_.begin(bytes_, member_ ? &*member_ : nullptr);
 }

@@ -31,15 +31,16 @@ bool is_fault(std::string_view name);
 
 std::vector<std::byte> in_windows(const PeerReply& reply);  // a copy
 
-// The bytes of a store, served without a daemon. Any thread.
+// The bytes of a store, served without a daemon. `lacks`: as of a store that has none. Any thread.
 class StoredBytes final : public LocalBytes {
  public:
-  explicit StoredBytes(Store& store) : store_(store) {}
+  explicit StoredBytes(Store& store, bool lacks = false) : store_(store), lacks_(lacks) {}
   Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override;
   Result<std::vector<Digest>> digests(const ContentId& id) override;
 
  private:
   Store& store_;
+  const bool lacks_;
 };
 
 // Any thread.

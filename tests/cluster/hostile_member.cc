@@ -24,6 +24,13 @@ struct Asked {
   LocalBytes& bytes;
 };
 
+// A Join, and what answers it.
+struct Joined {
+  std::string_view asker;
+  std::span<const std::string> others;  // nodes that joined before
+  std::size_t joins;                    // so far
+};
+
 using Bytes = std::vector<std::byte>;
 
 Result<PeerReply> offer_of_other_bytes(const Asked& asked, void (*change)(Bytes& bytes)) {
@@ -71,7 +78,7 @@ Result<PeerReply> offer_held(const Asked& asked) {
   return unit ? offer_of(asked.version, *unit, asked.bytes) : offer_of_nothing();
 }
 
-Partners introduce_nobody(std::string_view /*asker*/) {
+Partners introduce_nobody(const Joined& /*join*/) {
   return {};
 }
 
@@ -82,16 +89,22 @@ Partners introduce(std::size_t strangers) {
   return partners;
 }
 
-Partners introduce_strangers(std::string_view /*asker*/) {
+Partners introduce_strangers(const Joined& /*join*/) {
   return introduce(Downloads::kPartnersMax);
 }
 
-Partners introduce_crowd(std::string_view /*asker*/) {
+Partners introduce_crowd(const Joined& /*join*/) {
   return introduce(kCrowd);
 }
 
-Partners introduce_asker(std::string_view asker) {
-  return {{std::string(asker)}, std::string(asker)};
+Partners introduce_asker(const Joined& join) {
+  return {{std::string(join.asker)}, std::string(join.asker)};
+}
+
+Partners introduce_sources(const Joined& join) {
+  Partners partners;
+  partners.source = join.others.empty() ? "strange-source" : join.others[join.joins % join.others.size()];
+  return partners;
 }
 
 }  // namespace
@@ -99,7 +112,7 @@ Partners introduce_asker(std::string_view asker) {
 struct MemberFault {
   std::string_view name;
   Result<PeerReply> (*to_want)(const Asked& asked);  // null: a want is never answered
-  Partners (*to_join)(std::string_view asker);       // null: a join is never answered
+  Partners (*to_join)(const Joined& join);           // null: a join is never answered
 };
 
 namespace {
@@ -112,10 +125,12 @@ constexpr std::array kFaults{
     MemberFault{"unit-long", offer_long, introduce_nobody},
     MemberFault{"unit-unknown", offer_unknown, introduce_nobody},
     MemberFault{"unit-held", offer_held, introduce_nobody},
+    MemberFault{kLacksAll, offer_nothing, introduce_nobody},
     MemberFault{"join-nobody", offer_nothing, introduce_nobody},
     MemberFault{"join-silent", offer_nothing, nullptr},
     MemberFault{"join-strangers", offer_nothing, introduce_strangers},
     MemberFault{"join-asker", offer_nothing, introduce_asker},
+    MemberFault{"join-sources", offer_nothing, introduce_sources},
     MemberFault{"join-crowd", offer_nothing, introduce_crowd},
 };
 
@@ -130,16 +145,21 @@ HostileMember::HostileMember(Store& store, LocalBytes& bytes, std::string_view f
 
 // A report of the caller's state gets the answer of a daemon.
 void HostileMember::receive(std::string_view node, Join join, PendingReply reply) {
-  PeerReply partners{encode_partners({}), {}};
-  if (join.state == Join::State::fetches) {
-    {
-      const std::lock_guard lock(mutex_);
-      ++heard_.joins;
-    }
-    if (fault_.to_join == nullptr) return keep(std::move(reply));
-    partners.head = encode_partners(fault_.to_join(node));
-  }
-  reply.give(std::move(partners));
+  if (join.state != Join::State::fetches) return reply.give(PeerReply{encode_partners({}), {}});
+  auto partners = introduce(node);
+  if (!partners) return keep(std::move(reply));
+  reply.give(*std::move(partners));
+}
+
+// Returns nothing if the join is not answered.
+std::optional<PeerReply> HostileMember::introduce(std::string_view asker) {
+  const std::lock_guard lock(mutex_);
+  ++heard_.joins;
+  if (fault_.to_join == nullptr) return std::nullopt;
+  std::vector<std::string> others = joined_;
+  std::erase(others, asker);
+  if (others.size() == joined_.size()) joined_.emplace_back(asker);
+  return PeerReply{encode_partners(fault_.to_join({asker, others, heard_.joins})), {}};
 }
 
 void HostileMember::receive(std::string_view node, Want want, PendingReply reply) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,13 +24,16 @@ namespace weft::hostile {
 //   unit-short, unit-long  a lacking unit, with one byte too few or too many
 //   unit-unknown  a unit that the version does not have
 //   unit-held     a unit that the asker has, or was promised
+//   whole-lacking  as unit-none, and HostileAnswers gives no bytes either
 // Faults of its answers to Joins; it then has no unit:
 //   join-nobody     no node, and no source
 //   join-silent     no answer
 //   join-strangers  as many nodes as an answer may have, and a source, none of which exists
 //   join-asker      the asker, also as the source
+//   join-sources    no node, and another source each time: nodes that joined before
 //   join-crowd      10,000 nodes
 bool is_member_fault(std::string_view name);
+inline constexpr std::string_view kLacksAll = "whole-lacking";
 
 struct MemberFault;
 
@@ -56,13 +60,15 @@ class HostileMember final : public SwarmServer {
  private:
   Result<PeerReply> answer(const Want& want);
   void keep(PendingReply reply);
+  std::optional<PeerReply> introduce(std::string_view asker);
 
   const MemberFault& fault_;
   LocalVersionUnits versions_;
   LocalBytes& bytes_;
   mutable std::mutex mutex_;
-  Heard heard_;                     // guarded by mutex_
-  std::vector<PendingReply> kept_;  // guarded by mutex_: replies that are never given
+  Heard heard_;                      // guarded by mutex_
+  std::vector<std::string> joined_;  // guarded by mutex_: nodes, each once
+  std::vector<PendingReply> kept_;   // guarded by mutex_: replies that are never given
 };
 
 }  // namespace weft::hostile

@@ -1,7 +1,8 @@
 // A hostile peer, for tests against real daemons.
-//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT [NODE ADDRESS]
-//     serves STORE as the node it belongs to, with a fault (hostile_answers.h). With NODE it first joins the swarm of
-//     the version of STORE at this directory node
+//   weft_hostile_peer serve FAULT STORE KEY PROVIDER HOST PORT [NODE ADDRESS]...
+//     serves STORE as the node it belongs to, with a fault (hostile_answers.h). It first joins the swarm of the version
+//     of STORE at each directory node NODE. With whole-lacking it announces there instead, again and again, that it has
+//     the whole version
 //   weft_hostile_peer ask WHAT COUNT STORE KEY PROVIDER HOST NODE ADDRESS
 //     makes requests of swarms (hostile_requests.h), about the version of STORE, and keeps their sessions
 // "serve" and "ask" print "ready" and end with their input. For each of its lines they print what they heard, as JSON.
@@ -20,11 +21,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "base/worker.h"
 #include "hostile_answers.h"
 #include "hostile_frames.h"
 #include "hostile_requests.h"
@@ -39,6 +42,7 @@ namespace {
 using Words = std::span<const std::string>;
 
 constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kSayAgain{5};  // before directories drop an announcement
 
 Result<PeerAddress> peer_at(const std::string& node, const std::string& address) {
   const auto parsed = parse_endpoint(address);
@@ -66,12 +70,50 @@ std::string text_of(const HostileMember::Heard& heard) {
   return fmt::format("{{\"wants\": {{{}}}, \"offers\": {}, \"joins\": {}}}", wants, heard.offers, heard.joins);
 }
 
-Status join(Exchange& exchange, Store& store, const PeerAddress& directory) {
-  WEFT_TRY(const Digest manifest, first_manifest(store));
+std::string text_of(const Askers::Heard& heard) {
+  return fmt::format(
+      "{{\"requests\": {}, \"heard\": {}, \"answers\": {}, \"given\": {}, \"busy\": {}, \"invalid\": {}}}",
+      heard.requests, heard.frames, heard.answers, heard.given, heard.busy, heard.invalid);
+}
+
+Status join(Exchange& exchange, const Digest& manifest, const PeerAddress& directory) {
   const auto request = encode_request(Join{manifest, {}});
   WEFT_TRY(const auto answer, exchange.call(directory, request, deadline_in(kPatience)));
   const auto partners = decode_partners(answer->head());
   return partners.ok() ? Status{} : Status{partners.error()};
+}
+
+Status announce(Exchange& exchange, const Digest& manifest, std::span<const PeerAddress> directories) {
+  for (const PeerAddress& directory : directories)
+    WEFT_CHECK(exchange.call(directory, encode_request(Announce{manifest, true}), deadline_in(kPatience)));
+  return {};
+}
+
+// Joins the swarm of the version at each directory node, or announces the version there, `again` and again.
+Status appear(Exchange& exchange, Store& store, bool announces, const std::vector<PeerAddress>& directories,
+              Worker& again) {
+  if (directories.empty()) return {};
+  WEFT_TRY(const Digest manifest, first_manifest(store));
+  if (!announces) {
+    for (const PeerAddress& directory : directories) WEFT_CHECK(join(exchange, manifest, directory));
+    return {};
+  }
+  WEFT_CHECK(announce(exchange, manifest, directories));
+  again.start([&exchange, manifest, directories]() -> Result<Worker::Pause> {
+    WEFT_CHECK(announce(exchange, manifest, directories));
+    return Worker::Pause(kSayAgain);
+  });
+  return {};
+}
+
+// NODE and ADDRESS of each.
+Result<std::vector<PeerAddress>> peers_at(Words words) {
+  std::vector<PeerAddress> peers;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    WEFT_TRY(PeerAddress peer, peer_at(words[i], words[i + 1]));
+    peers.push_back(std::move(peer));
+  }
+  return peers;
 }
 
 Status serve(Words words) {
@@ -91,10 +133,9 @@ Status serve(Words words) {
              if (fault != "gone") return real;
              return std::unique_ptr<Transport>(std::make_unique<NoWindows>(std::move(real)));
            }));
-  if (words.size() == 8) {
-    WEFT_TRY(const PeerAddress directory, peer_at(words[6], words[7]));
-    WEFT_CHECK(join(*exchange, *store, directory));
-  }
+  WEFT_TRY(const auto directories, peers_at(words.subspan(6)));
+  Worker again("announcements");
+  WEFT_CHECK(appear(*exchange, *store, fault == kLacksAll, directories, again));
   stay([&] { return text_of(answers.heard()); });
 }
 
@@ -102,10 +143,11 @@ Status ask(Words words) {
   if (!is_request(words[0])) return Error{Errc::invalid, fmt::format("{}: no request", words[0])};
   WEFT_TRY(const auto store, Store::open(words[2], {}));
   WEFT_TRY(PeerAddress peer, peer_at(words[6], words[7]));
-  Askers askers;
+  Askers askers(words[0]);
   WEFT_CHECK(askers.open({std::move(peer), words[4], words[5]}, words[3]));
-  WEFT_CHECK(askers.send(words[0], std::stoul(words[1]), *store));
-  stay([&] { return fmt::format("{{\"requests\": {}, \"heard\": {}}}", askers.sent(), askers.heard()); });
+  WEFT_CHECK(askers.send(std::stoul(words[1]), *store));
+  std::thread([&askers] { askers.hear(); }).detach();  // it ends with the process
+  stay([&] { return text_of(askers.heard()); });
 }
 
 Status tell(const Result<Sent>& outcome) {
@@ -129,7 +171,7 @@ Status greet(Words words) {
 }
 
 Status run(Words words) {
-  if ((words.size() == 7 || words.size() == 9) && words[0] == "serve") return serve(words.subspan(1));
+  if (words.size() >= 7 && words.size() % 2 == 1 && words[0] == "serve") return serve(words.subspan(1));
   if (words.size() == 9 && words[0] == "ask") return ask(words.subspan(1));
   if (words.size() == 8 && words[0] == "replay") {
     WEFT_TRY(const auto store, Store::open(words[2], {}));

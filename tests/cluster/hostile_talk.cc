@@ -65,6 +65,11 @@ Status Talk::say(const net::CallBody& body) {
   return line_.say(frame);
 }
 
+Result<net::CallBody> Talk::opened(const net::FrameView& frame) {
+  WEFT_TRY(const auto payload, session_->open(frame));
+  return net::decode_body(payload);
+}
+
 Result<std::optional<net::FrameKind>> Talk::heard(std::chrono::milliseconds patience) {
   const auto next = line_.next(patience);
   if (!next) return std::optional<net::FrameKind>();

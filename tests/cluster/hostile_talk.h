@@ -55,6 +55,8 @@ class Talk {
   Result<Frame> sealed(std::span<const std::byte> payload) { return session_->seal(net::FrameKind::message, payload); }
   Status say(std::span<const std::byte> frame) { return line_.say(frame); }
   Status say(const net::CallBody& body);
+  // Returns the message in a frame of this session.
+  Result<net::CallBody> opened(const net::FrameView& frame);
   // Returns the kind of the next frame of this session; nothing if none comes.
   Result<std::optional<net::FrameKind>> heard(std::chrono::milliseconds patience);
   // Sends a question about a call, which every daemon answers in an open session.

@@ -28,17 +28,18 @@ def staying(node, *command):
 
 
 @contextlib.contextmanager
-def impostor(cluster, node, fault, directory=None):
+def impostor(cluster, node, fault, directories=()):
     """In the place of this node's daemon, which is killed: a peer with its id, address, key and store, and this fault.
-    It joins the swarm of the store's version at a directory node. At the end the daemon is there again. The process."""
+    It joins the swarm of the store's version at these directory nodes, or with "whole-lacking" announces the version
+    there. At the end the daemon is there again. The process."""
     provider, address = (node.exchange()[name] for name in ("provider", "address"))
     host, port = address.rsplit(":", 1)
-    joins = [node_id(directory), directory.exchange()["address"]] if directory else []
+    directories = [word for one in directories for word in (node_id(one), one.exchange()["address"])]
     node.daemon.kill()
     stay_member(cluster, address)
     try:
         with staying(node, HOSTILE_PEER, "serve", fault, node.store.path, cluster.key, provider, host, port,
-                     *joins) as program:
+                     *directories) as program:
             yield program
     finally:
         node.daemon.start()
