@@ -62,7 +62,7 @@ class World {
   struct Message;
   struct Read;
   struct Piece;
-  enum Kind : std::uint32_t { kBegin, kMessage, kTimer, kPieceAsked, kPieceCame, kVerified, kDie, kNoticed };
+  enum Kind : std::uint16_t { kBegin, kMessage, kTimer, kPieceAsked, kPieceCame, kVerified, kDie, kNoticed };
 
   void handle(const Event& event);
   void start(Host host);

@@ -2,9 +2,14 @@
 // machine.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
+#include "bench/swarm_events.h"
 #include "bench/swarm_world.h"
+#include "swarm/swarm_types.h"
 
 namespace weft::sim {
 namespace {
@@ -28,6 +33,29 @@ WorldResult simulated(std::uint64_t seed) {
 }
 
 }  // namespace
+
+TEST_CASE("events come in the order of their times, and those of one time as they were added") {
+  constexpr std::uint64_t kEvents = 20'000;
+  SwarmRandom random(1);
+  EventQueue queue;
+  std::vector<std::pair<Nanoseconds, std::uint64_t>> added, came;
+  Nanoseconds now = 0;
+  while (came.size() < kEvents) {
+    for (std::size_t more = random.below(4); more > 0 && added.size() < kEvents; --more) {
+      // Delays of zero, of nanoseconds and of minutes.
+      const Nanoseconds at = now + static_cast<Nanoseconds>(random.below(std::size_t{1} << random.below(38)));
+      queue.push({.at = at, .what = added.size()});
+      added.emplace_back(at, added.size());
+    }
+    REQUIRE(queue.empty() == (added.size() == came.size()));
+    if (queue.empty()) continue;
+    const Event event = queue.pop();
+    now = event.at;
+    came.emplace_back(event.at, event.what);
+  }
+  std::sort(added.begin(), added.end());
+  CHECK(came == added);
+}
 
 TEST_CASE("a simulated run of 256 nodes with deaths is the same on every machine") {
   const WorldResult result = simulated(1);
