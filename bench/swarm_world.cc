@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -41,12 +40,14 @@ struct World::Read {
   std::uint32_t unit = 0;
   std::uint32_t generation = 0;       // of this place in reads_
   std::uint64_t asked = 0, came = 0;  // bytes
+  ReadWindow* window = nullptr;       // the receiver's, of the sender
   bool live = false;
 };
 
 struct World::Piece {
   std::uint64_t read = 0;
   std::uint32_t generation = 0;
+  Host receiver = 0;
   ReadWindow::Piece window;
 };
 
@@ -56,14 +57,14 @@ struct World::Node {
   UploadShare share;
   Downloads downloads;
   Uploads uploads;
-  bool fetches = false, dead = false, done = false;
+  bool fetches = false, done = false;
   Nanoseconds begun = 0;
   std::optional<SwarmTime> timer;
   Nanoseconds hashed = 0;  // when the thread that verifies is free
   std::map<Host, ReadWindow> windows;
-  std::map<std::uint64_t, Host> wants;  // open ones
-  std::set<std::uint64_t> reads;        // live ones
-  std::uint32_t reader = 0;             // the unit that the reader waits for
+  std::vector<std::pair<std::uint64_t, Host>> wants;  // open ones: number and partner
+  std::vector<std::uint64_t> reads;                   // live ones
+  std::uint32_t reader = 0;                           // the unit that the reader waits for
 };
 
 World::World(const WorldOptions& options)
@@ -86,6 +87,7 @@ bool World::is_slow(Host host) const {
 
 WorldResult World::run() {
   nodes_.resize(options_.nodes + 1);
+  dead_.resize(options_.nodes + 2);
   nodes_[source()] = std::make_unique<Node>(units_.count(), random_.next(), time());
   nodes_[source()]->uploads.add_all();
   nodes_[source()]->uploads.become_source();
@@ -112,7 +114,7 @@ WorldResult World::run() {
 }
 
 void World::handle(const Event& event) {
-  const bool gone = event.host < nodes_.size() && nodes_[event.host] && nodes_[event.host]->dead;
+  const bool gone = dead_[event.host];
   switch (event.kind) {
     case kBegin:
       return start(event.host);
@@ -131,10 +133,8 @@ void World::handle(const Event& event) {
     }
     case kPieceAsked: {
       const Piece& piece = pieces_[event.what];
-      if (!gone)
-        network_.send(event.host, reads_[piece.read].receiver, piece.window.length + kPieceHead, false, kPieceCame,
-                      event.what);
-      return;
+      if (gone) return pieces_.give_back(event.what);
+      return network_.send(event.host, piece.receiver, piece.window.length + kPieceHead, false, kPieceCame, event.what);
     }
     case kPieceCame:
       return piece_there(event.host, event.what);
@@ -163,7 +163,7 @@ void World::pump(Host host) {
   const SwarmTime now = time();
   if (node.fetches && !node.done) {
     while (const auto want = node.downloads.next(now)) {
-      node.wants[++next_want_] = want->node;
+      node.wants.emplace_back(++next_want_, want->node);
       send({.type = Message::Type::want,
             .from = host,
             .to = want->node,
@@ -232,7 +232,7 @@ void World::receive(Host host, Message message) {
 
 void World::offered(Host host, const Message& offer) {
   Node& node = *nodes_[host];
-  if (node.wants.erase(offer.want) == 0) return;
+  if (std::erase_if(node.wants, [&](const auto& want) { return want.first == offer.want; }) == 0) return;
   if (!node.downloads.offered(offer.from, offer.unit, time())) {
     if (offer.unit)
       send({.type = Message::Type::ended, .from = host, .to = offer.from, .unit = offer.unit, .flag = false},
@@ -240,23 +240,23 @@ void World::offered(Host host, const Message& offer) {
     return;
   }
   const std::uint64_t number = reads_.take();
-  node.reads.insert(number);
+  node.reads.push_back(number);
   Read& read = reads_[number];
-  read = {host, offer.from, *offer.unit, read.generation + 1, 0, 0, true};
+  read = {host, offer.from, *offer.unit, read.generation + 1, 0, 0, &node.windows[offer.from], true};
   ask_pieces(host, number);
 }
 
 // Requests pieces of a read while the window of its sender has room; one piece at least.
 void World::ask_pieces(Host host, std::uint64_t number) {
   Read& read = reads_[number];
-  ReadWindow& window = nodes_[host]->windows[read.sender];
+  ReadWindow& window = *read.window;
   const std::uint64_t length = unit_bytes(read.unit);
   while (read.asked < length) {
     const std::size_t piece = std::min<std::size_t>({window.piece(), options_.piece_max, length - read.asked});
     if (read.asked != read.came && (!window.has_room(piece) || read.asked - read.came >= options_.in_flight * piece))
       return;
     const std::uint64_t which = pieces_.take();
-    pieces_[which] = {number, read.generation, window.ask(piece, time())};
+    pieces_[which] = {number, read.generation, host, window.ask(piece, time())};
     read.asked += piece;
     network_.send(host, read.sender, kPieceRequest, false, kPieceAsked, which);
   }
@@ -265,13 +265,13 @@ void World::ask_pieces(Host host, std::uint64_t number) {
 void World::piece_there(Host host, std::uint64_t which) {
   const Piece piece = pieces_[which];
   pieces_.give_back(which);
-  Node& node = *nodes_[host];
   Read& read = reads_[piece.read];
-  if (node.dead || !read.live || read.generation != piece.generation) return;
-  node.windows[read.sender].came(piece.window, time());
+  if (dead_[host] || !read.live || read.generation != piece.generation) return;
+  read.window->came(piece.window, time());
   read.came += piece.window.length;
   const std::uint64_t length = unit_bytes(read.unit);
   if (read.came < length) return ask_pieces(host, piece.read);
+  Node& node = *nodes_[host];
   const auto hashing = static_cast<Nanoseconds>(length * 1'000'000'000 / options_.hash_bytes_per_second);
   node.hashed = std::max(node.hashed, network_.now()) + hashing;
   network_.at(node.hashed, host, kVerified, piece.read);
@@ -280,7 +280,7 @@ void World::piece_there(Host host, std::uint64_t which) {
 void World::unit_there(Host host, std::uint64_t number) {
   Node& node = *nodes_[host];
   Read& read = reads_[number];
-  if (node.dead || !read.live) return;
+  if (dead_[host] || !read.live) return;
   end_read(number);
   record(host, read.unit, read.sender);
   node.uploads.add(read.unit);
@@ -307,7 +307,7 @@ void World::unit_there(Host host, std::uint64_t number) {
 void World::end_read(std::uint64_t number) {
   Read& read = reads_[number];
   read.live = false;
-  nodes_[read.receiver]->reads.erase(number);
+  std::erase(nodes_[read.receiver]->reads, number);
   reads_.give_back(number);
 }
 
@@ -322,9 +322,8 @@ void World::introduce() {
 }
 
 void World::kill(Host host) {
-  Node& node = *nodes_[host];
-  if (node.done || node.dead) return;
-  node.dead = true;
+  if (nodes_[host]->done || dead_[host]) return;
+  dead_[host] = true;
   --living_;
   const Nanoseconds at = network_.now() + (options_.silent > 0 ? nanoseconds(options_.silent) : kReset);
   for (Host other = 0; other < options_.nodes + 1; ++other) network_.at(at, other, kNoticed, host);
@@ -332,15 +331,13 @@ void World::kill(Host host) {
 
 void World::notice_death(Host host, Host dead) {
   introductions_.leave(dead);
-  if (!nodes_[host] || nodes_[host]->dead) return;
+  if (!nodes_[host] || dead_[host]) return;
   Node& node = *nodes_[host];
   node.uploads.forget(dead);
-  for (auto at = node.wants.begin(); at != node.wants.end();) {
-    if (at->second == dead) node.downloads.unanswered(dead, time());
-    at = at->second == dead ? node.wants.erase(at) : std::next(at);
-  }
-  for (auto at = node.reads.begin(); at != node.reads.end();) {
-    const std::uint64_t number = *at++;
+  for (const auto& [want, to] : node.wants)
+    if (to == dead) node.downloads.unanswered(dead, time());
+  std::erase_if(node.wants, [dead](const auto& want) { return want.second == dead; });
+  for (const std::uint64_t number : std::vector(node.reads)) {
     const Read& read = reads_[number];
     if (read.sender != dead || read.came == unit_bytes(read.unit)) continue;
     end_read(number);

@@ -90,6 +90,7 @@ class World {
   Network network_;
   SwarmRandom random_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::uint8_t> dead_;  // by host, beside the nodes: each event looks at it
   Introductions introductions_;
   Pool<Message> messages_;
   Pool<Read> reads_;
