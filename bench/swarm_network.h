@@ -65,7 +65,7 @@ class Network {
     Nanoseconds busy_until = 0;
     std::uint64_t bytes = 0;
   };
-  // Where an event is on its way: at the core, at the downlink of its host, or at the host.
+  // The place of an event: the core of the racks, the downlink of its host, or the host itself.
   enum Hop : std::uint8_t { kHost, kDownlink, kCore };
 
   Nanoseconds pass(Link& link, std::uint64_t bytes) const;
