@@ -22,42 +22,39 @@ Nanoseconds Network::pass(Link& link, std::uint64_t bytes) const {
   return link.busy_until;
 }
 
-void Network::push(Nanoseconds time, Host host, std::uint32_t kind, std::uint64_t what) {
-  events_.push({time, number_++, host, kind, what});
+void Network::push(Event event, Nanoseconds at, Hop hop) {
+  event.at = at;
+  event.hop = hop;
+  events_.push(event);
+  ++events_made_;
 }
 
-void Network::at(Nanoseconds time, Host host, std::uint32_t kind, std::uint64_t what) {
-  push(std::max(time, now_), host, kind, what);
+void Network::at(Nanoseconds time, Host host, std::uint16_t kind, std::uint64_t what) {
+  push({.what = what, .host = host, .kind = kind}, std::max(time, now_), kHost);
 }
 
-void Network::send(Host from, Host to, std::uint64_t bytes, bool handled, std::uint32_t kind, std::uint64_t what) {
-  const std::uint64_t packet = packets_.take();
-  packets_[packet] = {{0, 0, to, kind, what}, bytes, from, handled};
-  const bool crosses = rack(from) != rack(to);
-  push(pass(up_[from], bytes) + options_.delay, to, crosses ? kAtCore : kAtDownlink, packet);
+void Network::send(Host from, Host to, std::uint64_t bytes, bool handled, std::uint16_t kind, std::uint64_t what) {
+  const Event packet{.what = what,
+                     .host = to,
+                     .from = from,
+                     .bytes = static_cast<std::uint32_t>(bytes),
+                     .kind = kind,
+                     .handled = handled};
+  push(packet, pass(up_[from], bytes) + options_.delay, rack(from) == rack(to) ? kDownlink : kCore);
 }
 
-// The last link of a packet: the place in its queue is taken when the packet gets there.
-void Network::arrive(std::uint64_t number) {
-  const Packet& packet = packets_[number];
-  const Nanoseconds handled = packet.handled ? options_.handling : 0;
-  push(pass(down_[packet.event.host], packet.bytes) + handled, packet.event.host, packet.event.kind, packet.event.what);
-  packets_.give_back(number);
-}
-
+// A packet takes its place in the queue of a link when it gets there.
 bool Network::next(Event& event) {
   while (!events_.empty()) {
-    event = events_.top();
-    events_.pop();
+    event = events_.pop();
     now_ = event.at;
-    if (event.kind == kAtCore) {
-      const Packet& packet = packets_[event.what];
-      core_bytes_ += packet.bytes;
-      push(pass(core_[rack(packet.from)], packet.bytes), event.host, kAtDownlink, event.what);
-    } else if (event.kind == kAtDownlink) {
-      arrive(event.what);
+    if (event.hop == kHost) return true;
+    if (event.hop == kCore) {
+      core_bytes_ += event.bytes;
+      push(event, pass(core_[rack(event.from)], event.bytes), kDownlink);
     } else {
-      return true;
+      const Nanoseconds handled = event.handled ? options_.handling : 0;
+      push(event, pass(down_[event.host], event.bytes) + handled, kHost);
     }
   }
   return false;

@@ -1,17 +1,15 @@
 // A network in virtual time, for the simulator of swarms: each host has an uplink and a downlink, and racks are joined
 // by a core. Each is a queue in order of arrival: a message waits behind the bytes that are queued on the same link, as
 // behind tc-tbf or in one TCP connection. Deterministic: integers only, and events at one time in the order of their
-// making.
+// making (swarm_events.h).
 #pragma once
 
 #include <cstdint>
-#include <queue>
 #include <vector>
 
-namespace weft::sim {
+#include "swarm_events.h"
 
-using Nanoseconds = std::int64_t;
-using Host = std::uint32_t;
+namespace weft::sim {
 
 struct NetworkOptions {
   std::uint64_t bits_per_second = 10'000'000'000;
@@ -42,16 +40,6 @@ class Pool {
   std::vector<std::uint64_t> free_;
 };
 
-// An event: at a time, something reaches a host. `what` is the simulator's.
-struct Event {
-  Nanoseconds at = 0;
-  std::uint64_t number = 0;
-  Host host = 0;
-  std::uint32_t kind = 0;
-  std::uint64_t what = 0;
-  bool operator>(const Event& other) const { return at != other.at ? at > other.at : number > other.number; }
-};
-
 class Network {
  public:
   Network(std::uint32_t hosts, const NetworkOptions& options);
@@ -61,15 +49,15 @@ class Network {
 
   // Sends bytes; the event takes place at `to` when the last of them is there and handled. `handled` false: the bytes
   // of a one-sided read, which no thread handles.
-  void send(Host from, Host to, std::uint64_t bytes, bool handled, std::uint32_t kind, std::uint64_t what);
-  void at(Nanoseconds time, Host host, std::uint32_t kind, std::uint64_t what);  // without the network
+  void send(Host from, Host to, std::uint64_t bytes, bool handled, std::uint16_t kind, std::uint64_t what);
+  void at(Nanoseconds time, Host host, std::uint16_t kind, std::uint64_t what);  // without the network
   // Moves the time on to the simulator's next event. False: no event is left.
   bool next(Event& event);
 
   Nanoseconds now() const { return now_; }
   std::uint64_t sent(Host host) const { return up_[host].bytes; }
   std::uint64_t core_bytes() const { return core_bytes_; }
-  std::uint64_t events() const { return number_; }
+  std::uint64_t events() const { return events_made_; }
 
  private:
   struct Link {
@@ -77,25 +65,18 @@ class Network {
     Nanoseconds busy_until = 0;
     std::uint64_t bytes = 0;
   };
-  struct Packet {
-    Event event;
-    std::uint64_t bytes = 0;
-    Host from = 0;
-    bool handled = false;
-  };
-  static constexpr std::uint32_t kAtCore = 0xFFFF'FFFE, kAtDownlink = 0xFFFF'FFFF;
+  // The place of an event: the core of the racks, the downlink of its host, or the host itself.
+  enum Hop : std::uint8_t { kHost, kDownlink, kCore };
 
   Nanoseconds pass(Link& link, std::uint64_t bytes) const;
-  void push(Nanoseconds time, Host host, std::uint32_t kind, std::uint64_t what);
-  void arrive(std::uint64_t packet);
+  void push(Event event, Nanoseconds at, Hop hop);
 
   const NetworkOptions options_;
   std::vector<Link> up_, down_;
   std::vector<Link> core_;  // by the rack that sends
-  Pool<Packet> packets_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  EventQueue events_;
   Nanoseconds now_ = 0;
-  std::uint64_t number_ = 0;
+  std::uint64_t events_made_ = 0;
   std::uint64_t core_bytes_ = 0;
 };
 

@@ -35,15 +35,17 @@ int run(const WorldOptions& options) {
   fmt::print(
       "nodes {} alone {:.3f} s; last {:.3f} median {:.3f} (of one alone); slow {:.3f}; first unit {:.3f} (last "
       "{:.3f}); "
-      "copies {:.3f}; core {:.2f}; messages a unit {:.1f}; declined {:.2f}; unfinished {}; digest {:016x}; "
-      "{} events in {:.1f} s, {} MiB\n",
+      "copies {:.3f}; core {:.2f}; messages a unit {:.1f}; declined {:.2f}; silent wants {}; slow reads {}; "
+      "unread uploads {}; left {}; from holders {:.3f}; unfinished {}; digest {:016x}; {} events in {:.1f} s, {} MiB\n",
       options.nodes, alone, at_share(result.seconds, 1) / alone, at_share(result.seconds, 0.5) / alone,
       at_share(result.slow_seconds, 1) / alone, at_share(result.first_unit, 0.5) / alone,
       at_share(result.first_unit, 1) / alone,
       static_cast<double>(result.source_bytes) / static_cast<double>(options.size),
       static_cast<double>(result.core_bytes) / static_cast<double>(options.size),
       static_cast<double>(result.messages) / per_unit, static_cast<double>(result.declined) / per_unit,
-      result.unfinished, result.digest, result.events, took.count(), used.ru_maxrss >> 10);
+      result.silent_wants, result.slow_reads, result.unread_uploads, result.left,
+      static_cast<double>(result.from_holders) / per_unit, result.unfinished, result.digest, result.events,
+      took.count(), used.ru_maxrss >> 10);
   return result.unfinished == 0 ? 0 : 1;
 }
 
@@ -62,7 +64,8 @@ int main(int argc, char** argv) {
   app.add_option("--spread", options.spread, "Seconds over which the nodes begin");
   app.add_option("--slow", options.slow, "Share of the nodes with a quarter of the link");
   app.add_option("--deaths", options.deaths, "Share of the nodes that die");
-  app.add_option("--silent", options.silent, "Seconds until a death is noticed");
+  app.add_option("--silent", options.silent,
+                 "Seconds until the other nodes know of a death; calls to the dead node and reads of it end before");
   app.add_option("--racks", options.network.racks)->capture_default_str();
   app.add_option("--core", options.network.core_divisor, "Between racks: the links of a rack, divided by this");
   app.add_flag("--location", options.says_rack, "Each node says its rack");

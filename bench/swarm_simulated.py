@@ -9,7 +9,9 @@ LINE = re.compile(
     r"nodes (?P<nodes>\d+) alone (?P<alone>\S+) s; last (?P<last>\S+) median (?P<median>\S+) \(of one alone\); "
     r"slow (?P<slow>[^;]+); first unit (?P<first>\S+) \(last (?P<first_last>[^)]+)\); copies (?P<copies>[^;]+); "
     r"core (?P<core>[^;]+); messages a unit (?P<messages>[^;]+); declined (?P<declined>[^;]+); "
-    r"unfinished (?P<unfinished>\d+); digest \w+; \d+ events in (?P<seconds>\S+) s, (?P<mib>\d+) MiB")
+    r"silent wants (?P<silent_wants>\d+); slow reads (?P<slow_reads>\d+); unread uploads (?P<unread_uploads>\d+); "
+    r"left (?P<left>\d+); from holders (?P<from_holders>[^;]+); unfinished (?P<unfinished>\d+); digest \w+; "
+    r"\d+ events in (?P<seconds>\S+) s, (?P<mib>\d+) MiB")
 
 
 def words_of(options):

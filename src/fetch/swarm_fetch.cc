@@ -96,7 +96,8 @@ std::vector<Digest> SwarmFetch::silent() {
   std::vector<Digest> out;
   for (auto& [manifest, version] : versions_) {
     drop_past(version);
-    const bool gives = version.reads > 0 || now < version.moved + patience_ / 2;  // a read has its own patience
+    const bool gives =
+        version.reads > 0 || now < version.moved + silence_max(patience_);  // a read has its own patience
     const auto lacks_some = [](const auto& of) { return SwarmFetch::lacks_some(*of.first, of.second); };
     if (!gives && std::ranges::any_of(version.units, lacks_some)) out.push_back(manifest);
   }
@@ -151,7 +152,7 @@ bool SwarmFetch::Reader::waits_for(const std::shared_ptr<Transfer>& transfer, st
   const auto now = Clock::now();
   const auto [at, first] = since_.try_emplace({transfer, unit}, now);
   if (first) swarm_.call(Call::Kind::wait_for, transfer->manifest, transfer->plan.units[unit].run);
-  return now < at->second + swarm_.patience_ * 3 / 10;
+  return now < at->second + reader_wait(swarm_.patience_);
 }
 
 SwarmFetch::Reader::~Reader() {

@@ -43,9 +43,13 @@ class SwarmFetch {
   };
   class Reader;
 
-  // `patience`: with silent sources. A swarm that gave nothing for half of the patience is left, for the whole
-  // patience. A reader waits for a swarm for three tenths of it. `reads_max`: offered units to read at once. `wake` is
-  // called when take_calls() has calls; it must not wait.
+  // A swarm that gave nothing for this time is left, for the whole patience with silent sources.
+  static constexpr Clock::duration silence_max(Clock::duration patience) { return patience / 2; }
+  // A reader in order waits for a swarm for this time.
+  static constexpr Clock::duration reader_wait(Clock::duration patience) { return patience * 3 / 10; }
+
+  // `patience`: with silent sources. `reads_max`: offered units to read at once. `wake` is called when take_calls() has
+  // calls; it must not wait.
   SwarmFetch(Clock::duration patience, std::size_t reads_max, std::function<void()> wake)
       : patience_(patience), reads_max_(reads_max), wake_(std::move(wake)) {}
 

@@ -1,6 +1,7 @@
 // Reads runs of an offered unit (peers/offered_unit.h) from the answer that opens its bytes, and from no other node.
 #pragma once
 
+#include <chrono>
 #include <span>
 
 #include "peers/links.h"
@@ -12,6 +13,9 @@
 
 namespace weft {
 
+// A read ends when its node was silent for this time: another node can offer the unit again.
+inline constexpr std::chrono::milliseconds kOfferSilenceMax = kSilenceMax / 2;
+
 // All outlive the read.
 struct OfferScene {
   Exchange& exchange;
@@ -20,7 +24,7 @@ struct OfferScene {
 };
 
 // `aid.offered` is a PeerOffer. The runs are consecutive chunks of the unit. Errc::corrupt: the node gave another
-// number of bytes. Errc::unreachable: the answer is dropped. Errc::timed_out: the node was silent for kSilenceMax / 2,
+// number of bytes. Errc::unreachable: the answer is dropped. Errc::timed_out: the node was silent for kOfferSilenceMax,
 // or until the deadline. A read of the unit's last bytes drops the answer.
 Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkRun> runs, Deadline deadline,
                                  ReadAid& aid);

@@ -12,6 +12,10 @@ using SwarmNode = std::uint32_t;                          // a number that the c
 
 // A want that waits is answered after this time, without a unit if there is none.
 inline constexpr std::chrono::milliseconds kWantWaitMax{4'000};
+// A call fails if its node gives nothing for this time. A directory node answers a join within
+// Introductions::kJoinWait.
+inline constexpr std::chrono::milliseconds kJoinPatience{1'000};
+inline constexpr std::chrono::milliseconds kWantPatience = kWantWaitMax + std::chrono::milliseconds(1'000);
 inline constexpr std::size_t kWantsOpen = 12;      // of one receiver, for one version
 inline constexpr std::size_t kUploadsAtOnce = 12;  // of one sender, for all versions
 // Wants at one sender, for all versions: each takes kWantBytes and a set of up to 4 KiB, and all less than 8 MiB.

@@ -56,7 +56,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   }
   ++asker.waiting;
   ++share_.waiting;
-  waiting_.push_back({node, number, now});
+  waiting_.push_back({at, number, now});
   return true;
 }
 
@@ -67,10 +67,10 @@ std::optional<UnitAnswer> Uploads::next(SwarmTime now, std::optional<std::uint8_
   std::optional<std::uint32_t> unit;
   Queue::iterator best = waiting_.end();
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-    Asker& asker = askers_.find(at->node)->second;
+    Asker& asker = at->asker->second;
     if (std::exchange(asker.tried, tries_) == tries_) continue;
     if (traffic && asker.want.traffic != *traffic) continue;
-    if (unit && !goes_before(asker, askers_.find(best->node)->second)) continue;
+    if (unit && !goes_before(asker, best->asker->second)) continue;
     const std::optional<std::uint32_t> choice = choose(asker, now);
     if (!choice) continue;
     unit = choice;
@@ -85,7 +85,7 @@ Uploads::Queue::iterator Uploads::too_old_or_done(SwarmTime now) {
   for (; !ended_.empty(); ended_.pop_front()) {
     const auto asker = askers_.find(ended_.front());
     if (asker == askers_.end() || !asker->second.done) continue;
-    const auto at = std::ranges::find(waiting_, ended_.front(), &Waiting::node);
+    const auto at = std::ranges::find(waiting_, asker, &Waiting::asker);
     if (at != waiting_.end()) return at;
   }
   return waiting_.end();
@@ -97,8 +97,8 @@ bool Uploads::goes_before(const Asker& one, const Asker& other) const {
 }
 
 UnitAnswer Uploads::answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now) {
-  const UnitAnswer answer{which->node, which->number, unit, source_ && unit && sent_[*unit] != 0};
-  const auto at = askers_.find(which->node);
+  const auto at = which->asker;
+  const UnitAnswer answer{at->first, which->number, unit, source_ && unit && sent_[*unit] != 0};
   Asker& asker = at->second;
   --asker.waiting;
   --share_.waiting;
@@ -186,11 +186,11 @@ void Uploads::forget(SwarmNode node) {
   if (at == askers_.end()) return;
   for (const std::uint32_t unit : at->second.uploads) end_upload(unit, false);
   share_.waiting -= at->second.waiting;
-  std::erase_if(waiting_, [&](const Waiting& one) { return one.node == node; });
+  std::erase_if(waiting_, [&](const Waiting& one) { return one.asker == at; });
   drop(at);
 }
 
-void Uploads::drop(std::map<SwarmNode, Asker>::iterator at) {
+void Uploads::drop(Askers::iterator at) {
   askers_.erase(at);
   if (askers_.empty() && source_) begin_anew();
 }
@@ -202,7 +202,7 @@ void Uploads::begin_anew() {
   unsent_ = has_;
 }
 
-void Uploads::drop_if_idle(std::map<SwarmNode, Asker>::iterator at) {
+void Uploads::drop_if_idle(Askers::iterator at) {
   if (at->second.waiting != 0 || !at->second.uploads.empty()) return;
   if (at->second.done)
     drop(at);
@@ -213,7 +213,7 @@ void Uploads::drop_if_idle(std::map<SwarmNode, Asker>::iterator at) {
 std::optional<SwarmTime> Uploads::due() const {
   if (waiting_.empty()) return std::nullopt;
   SwarmTime first = waiting_.front().since + kWantWaitMax;
-  if (share_.uploads >= share_.uploads_max) return first;
+  if (!source_ || share_.uploads >= share_.uploads_max) return first;
   for (const auto& [node, asker] : askers_)
     if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
   return first;

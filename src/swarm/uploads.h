@@ -89,8 +89,9 @@ class Uploads {
     std::uint64_t tried = 0;             // the last call of next() that looked at it
     bool done = false;                   // its last want lacked no unit
   };
+  using Askers = std::map<SwarmNode, Asker>;
   struct Waiting {
-    SwarmNode node = 0;
+    Askers::iterator asker;  // it exists while it has a want that waits
     std::uint64_t number = 0;
     SwarmTime since{};
   };
@@ -109,8 +110,8 @@ class Uploads {
   void begin_anew();
   bool goes_before(const Asker& one, const Asker& other) const;
   void end_upload(std::uint32_t unit, bool read);
-  void drop_if_idle(std::map<SwarmNode, Asker>::iterator at);
-  void drop(std::map<SwarmNode, Asker>::iterator at);
+  void drop_if_idle(Askers::iterator at);
+  void drop(Askers::iterator at);
 
   UploadShare& share_;
   UnitSet has_;
@@ -119,7 +120,7 @@ class Uploads {
   bool source_ = false;
   UnitSet unsent_;                   // units of has_ that were not sent
   std::vector<LastSent> last_sent_;  // of a source, by unit
-  std::map<SwarmNode, Asker> askers_;
+  Askers askers_;
   Queue waiting_;                // in the order of arrival
   std::deque<SwarmNode> ended_;  // askers with wants that lacked no unit
   std::uint64_t sent_units_ = 0;

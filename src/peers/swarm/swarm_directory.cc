@@ -9,8 +9,6 @@
 namespace weft {
 namespace {
 
-constexpr auto kSweepEvery = std::chrono::seconds(10);  // between two looks for silent nodes
-
 PeerReply reply_of(const Partners& partners) {
   PeerReply reply;
   reply.head = encode_partners(partners);

@@ -41,6 +41,8 @@ class SwarmDirectory {
   static constexpr std::size_t kVersionsMax = 1'024;
   static constexpr std::size_t kMembersMax = 131'072;  // of all versions; further nodes are refused with Errc::busy
   static constexpr std::size_t kWaitingMax = 4'096;    // joins; more are refused with Errc::busy
+  // Between two looks for nodes that were silent for Introductions::kSilence, which are forgotten.
+  static constexpr std::chrono::seconds kSweepEvery{10};
 
   // Returns the node to name as the source of a version; "": none is known. May read the disk.
   using Source = std::function<std::string(const Digest& manifest)>;

@@ -1,21 +1,12 @@
 #include "peers/swarm/swarm_receiver.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "weft/bytes/swarm.h"
 
 namespace weft {
 
 static_assert(kWantsOpen == kAcceptedMax);
-
-namespace {
-
-// A directory node answers within Introductions::kJoinWait, a sender within kWantWaitMax.
-constexpr auto kJoinPatience = std::chrono::milliseconds(1'000);
-constexpr auto kWantPatience = kWantWaitMax + std::chrono::milliseconds(1'000);
-
-}  // namespace
 
 SwarmReceiver::SwarmReceiver(Parts parts) : parts_(std::move(parts)), random_(parts_.seed) {}
 

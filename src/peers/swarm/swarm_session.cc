@@ -10,8 +10,6 @@
 namespace weft {
 namespace {
 
-// The pause after all directory nodes have failed.
-constexpr RetryPause kJoinPause{std::chrono::milliseconds(500), std::chrono::milliseconds(8'000)};
 constexpr std::string_view kClerk;  // in the place of a node's id; no node has it
 
 // Takes the first kReportMax units.
@@ -194,8 +192,7 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
   reads_.erase(read);
   if (is_clerk(*number)) (arrived ? read_ : unread_).push_back(unit);
   if (arrived) {
-    const std::chrono::nanoseconds took = now - ended.begun;
-    usual_read_ = usual_read_.count() == 0 ? took : (usual_read_ * 7 + took) / 8;
+    read_times_.add(now - ended.begun);
     received_.add(ended.giver);
     if (received_.all() == 1)
       log_debug(LogCategory::peers, "swarm of manifest {}: the first unit, {} of {}, came from {}", to_hex(manifest_),
@@ -211,9 +208,10 @@ void SwarmSession::read(std::string_view node, std::uint32_t unit, bool arrived,
 // Returns the time at which the session gives up the read of a unit, or nothing.
 std::optional<SwarmTime> SwarmSession::slow_at(std::uint32_t unit, const Read& read) const {
   const bool matters = downloads_.taken().all() || downloads_.is_waited_for(unit);
-  if (*read.given_up || !matters || is_clerk(read.node) || usual_read_.count() == 0 || downloads_.partners() < 2)
+  const auto slow_after = read_times_.slow_after();
+  if (*read.given_up || !matters || is_clerk(read.node) || !slow_after || downloads_.partners() < 2)
     return std::nullopt;
-  return read.begun + std::max<std::chrono::nanoseconds>(kSlowRead, kSlowTimes * usual_read_);
+  return read.begun + *slow_after;
 }
 
 void SwarmSession::give_up_slow_reads(SwarmTime now) {

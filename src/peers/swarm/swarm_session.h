@@ -29,6 +29,7 @@
 #include "peers/swarm/node_numbers.h"
 #include "peers/swarm/version_units.h"
 #include "swarm/downloads.h"
+#include "swarm/read_times.h"
 #include "weft/cluster/exchange.h"
 #include "weft/content.h"
 #include "weft/result.h"
@@ -58,10 +59,8 @@ class SwarmSession {
   static constexpr std::size_t kHoldersMax = 8;           // meet_holders() ignores more
   // A source that lacks units, as a publisher may for a moment, is asked again after this time.
   static constexpr std::chrono::milliseconds kLostSource{500};
-  // A read that takes so long, and so many times as long as usual, is given up if a reader waits for its unit, or if
-  // the node lacks no other unit. The unit then comes from another node.
-  static constexpr std::chrono::milliseconds kSlowRead{2'000};
-  static constexpr int kSlowTimes = 4;
+  // The pause after all directory nodes have failed.
+  static constexpr RetryPause kJoinPause{std::chrono::milliseconds(500), std::chrono::milliseconds(8'000)};
   // After so many silent wants in a row the node is no partner any more.
   static constexpr unsigned kSilencesMax = 2;
 
@@ -89,6 +88,8 @@ class SwarmSession {
   // An accepted unit is verified and stored, or was dropped.
   void read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now);
 
+  // A slow read (swarm/read_times.h) is given up if a reader waits for its unit, or if the node lacks no other unit.
+  // The unit then comes from another node.
   void give_up_slow_reads(SwarmTime now);
 
   // True if it is time to join. The caller then calls begin_join(), sends the message, and calls joined() or
@@ -147,9 +148,9 @@ class SwarmSession {
   const std::uint64_t serial_;
   Downloads downloads_;
   NodeNumbers nodes_;
-  LocalUnits local_;                        // chunks that arrived() reported
-  std::map<std::uint32_t, Read> reads_;     // of accepted units
-  std::chrono::nanoseconds usual_read_{0};  // 0: no read has ended
+  LocalUnits local_;                     // chunks that arrived() reported
+  std::map<std::uint32_t, Read> reads_;  // of accepted units
+  ReadTimes read_times_;
   std::map<SwarmNode, unsigned> silences_;  // in a row
   std::string source_;                      // as the directory node named it
   std::string lost_source_;                 // a node that was named, and has said that it lacks units

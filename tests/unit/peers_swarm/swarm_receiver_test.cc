@@ -718,7 +718,7 @@ TEST_CASE("a read that takes far longer than usual is given up if its unit is th
       node.take()->arrived();
       node.run();
     }
-    node.pass(SwarmSession::kSlowRead - 16 * milliseconds(100));
+    node.pass(ReadTimes::kSlowRead - 16 * milliseconds(100));
     CHECK(slow->is_wanted());
     node.pass(milliseconds(200));
     CHECK_FALSE(slow->is_wanted());
@@ -741,7 +741,7 @@ TEST_CASE("a unit that was given up comes from another node, and its sender is n
     node.take()->arrived();
     node.run();
   }
-  node.pass(SwarmSession::kSlowRead);
+  node.pass(ReadTimes::kSlowRead);
   REQUIRE_FALSE(slow->is_wanted());
   node.calls.begun.clear();
   slow.reset();

@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 constexpr SwarmNode kSource = 0;
 constexpr SwarmNode kDirectory = 1'000'000;  // always alive
-constexpr seconds kAnswerMax{5};             // then the call of a want has failed
+constexpr milliseconds kAnswerMax = kWantPatience;
 constexpr seconds kRunMax{120};
 
 }  // namespace
