@@ -15,7 +15,8 @@ static_assert(kUploadsAtOnce <= SwarmSender::kNamedAtOnce);
 
 namespace {
 
-constexpr std::size_t kSlowMax = 1'024;  // nodes; then all are forgotten
+constexpr std::size_t kSlowMax = 1'024;   // nodes; then all are forgotten
+constexpr std::uint64_t kAheadEvery = 4;  // rounds of answers
 
 }  // namespace
 
@@ -354,11 +355,14 @@ bool SwarmSender::waits_for_read(const std::string& node) const {
   });
 }
 
-// Returns the next answers: those of the first class of traffic that has any.
+// Returns the next answers: those of the first class of traffic that has any. Every kAheadEvery-th time the last class
+// comes first, because a hostile node may claim readers for each want.
 std::vector<SwarmSender::Upload> SwarmSender::choose(SwarmTime now) {
   const MutexLock lock(mutex_);
-  auto uploads = choose(now, Traffic::foreground);
-  if (uploads.empty()) uploads = choose(now, Traffic::ahead);
+  const bool ahead_first = (rounds_ + 1) % kAheadEvery == 0;
+  auto uploads = choose(now, ahead_first ? Traffic::ahead : Traffic::foreground);
+  if (uploads.empty()) uploads = choose(now, ahead_first ? Traffic::foreground : Traffic::ahead);
+  if (!uploads.empty()) ++rounds_;
   return uploads;
 }
 

@@ -181,7 +181,8 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   UploadShare share_ WEFT_GUARDED_BY(mutex_);
   std::deque<Queued> queued_ WEFT_GUARDED_BY(mutex_);  // wants that run() has not seen
   Sessions sessions_ WEFT_GUARDED_BY(mutex_);
-  Digest last_ WEFT_GUARDED_BY(mutex_){};  // the version that was asked last for an answer
+  Digest last_ WEFT_GUARDED_BY(mutex_){};             // the version that was asked last for an answer
+  std::uint64_t rounds_ WEFT_GUARDED_BY(mutex_) = 0;  // of answers, each of one class of traffic
   std::uint64_t serials_ WEFT_GUARDED_BY(mutex_) = 0, wants_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t sent_ WEFT_GUARDED_BY(mutex_) = 0;
   bool survey_again_ WEFT_GUARDED_BY(mutex_) = false;

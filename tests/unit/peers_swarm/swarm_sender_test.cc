@@ -448,6 +448,25 @@ TEST_CASE("a reader's want goes before the other wants of all versions") {
   }
 }
 
+TEST_CASE("a node that claims readers for all its wants does not starve the others") {
+  Sending node(2 * kUploadsAtOnce);
+  node.bytes.add_all();
+  const auto ask = [&](std::string_view name, Traffic traffic) {
+    return node.want_of(name, {node.version.manifest(), node.has.encode(), {}, false, false, traffic});
+  };
+  std::vector<Asked> held;
+  for (std::size_t i = 0; i < kUploadsAtOnce; ++i) held.push_back(ask("a", Traffic::ahead));
+  const Asked ahead = ask("b", Traffic::ahead);
+  std::vector<Asked> claimed;
+  for (std::size_t i = 0; i < 4; ++i) claimed.push_back(ask("c", Traffic::foreground));
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(!ahead->reply);
+    end(held[i], 0);
+    node.sender->run();
+  }
+  CHECK(unit_of(ahead));
+}
+
 TEST_CASE("a malformed set is refused, and an unknown version has the error of its lookup") {
   Sending node(4);
   Want want;
