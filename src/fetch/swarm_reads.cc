@@ -68,7 +68,7 @@ void SwarmReads::make_calls() {
 Status SwarmReads::make(const SwarmFetch::Call& call) {
   switch (call.kind) {
     case SwarmFetch::Call::Kind::want:
-      return swarms_.want(call.manifest, call.runs);
+      return swarms_.want(call.manifest, call.runs, false);
     case SwarmFetch::Call::Kind::leave:
       swarms_.leave(call.manifest);
       break;

@@ -34,9 +34,10 @@ class PeerSearch {
   enum class Wanted : std::uint8_t { manifest, digests, bytes };
   // `deadline` is for all tries together. Signs of a peer's life extend it: bytes and the reply that a request is
   // queued (came()), a peer that gives other bytes to this node, and a busy peer. With Traffic::ahead, a peer may
-  // refuse as in ReadAid, until the first bytes have arrived.
+  // refuse as in ReadAid, until the first bytes have arrived. `only`: the search asks this node
+  // alone. The node may not refuse, and may be silent until the deadline. "": all nodes.
   PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline,
-             Traffic traffic = Traffic::foreground);
+             Traffic traffic = Traffic::foreground, std::string only = {});
 
   // One request to one peer.
   struct Try {
@@ -66,6 +67,7 @@ class PeerSearch {
 
  private:
   enum class Outcome : std::uint8_t { done, refused, failed };
+  std::vector<PeerCandidate> known(const ChunkRun* run) const;
   std::vector<PeerCandidate> candidates(const ChunkRun* run);
   Outcome ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt);
   bool widen();
@@ -84,6 +86,7 @@ class PeerSearch {
   const Wanted wanted_;
   const std::chrono::milliseconds patience_;  // from the start to the first deadline
   Deadline deadline_;
+  const std::string only_;
   bool may_refuse_;
   bool asked_ = false;  // the directory nodes were asked
   // State of the current run():

@@ -70,7 +70,7 @@ class FakeSwarms final : public VersionSwarms {
 
   ~FakeSwarms() override { gives = false; }
 
-  Status want(const Digest& manifest, std::span<const ChunkRun> runs) override {
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool /*coded*/) override {
     if (refuses) return Error{Errc::busy, "fake: too many versions"};
     std::vector<std::vector<ChunkRun>> units;
     {
