@@ -70,7 +70,8 @@ class FakeSwarms final : public VersionSwarms {
 
   ~FakeSwarms() override { gives = false; }
 
-  Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool /*coded*/) override {
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool has_bases) override {
+    coded = has_bases;
     if (refuses) return Error{Errc::busy, "fake: too many versions"};
     std::vector<std::vector<ChunkRun>> units;
     {
@@ -139,6 +140,7 @@ class FakeSwarms final : public VersionSwarms {
   }
 
   std::atomic<bool> gives = false, refuses = false, names = false, partners = false;
+  std::atomic<bool> coded = false;  // of the last want
   std::atomic<int> arrivals = 0, drops = 0, refutations = 0;
 
  private:
@@ -171,12 +173,13 @@ class FakeSwarms final : public VersionSwarms {
   std::function<void()> call_;  // guarded by call_mutex_
 };
 
-// A source that counts chunks of offered units and other chunks.
+// A source that counts chunks of offered units and other chunks, and those of offered units with a base.
 class OfferSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
   std::string_view name() const override { return "offers"; }
   bool reads_offers() const override { return true; }
+  bool codes() const override { return true; }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
     const auto count = static_cast<int>(chunks_of(runs).size());
@@ -185,18 +188,28 @@ class OfferSource final : public TwinsReads {
       const Chunks unit = chunks_in(aid.offered->runs());
       const Chunks asked = chunks_in(runs);
       if (!std::ranges::includes(unit, asked)) ++strangers;
+      based +=
+          static_cast<int>(std::ranges::count_if(aid.bases, [](const RunBase& base) { return !!base.place.pack; }));
     }
     auto got = twin_->read(manifest, runs, deadline, aid);
     if (!got.ok() || !aid.offered) return got;
     got->givers.assign(static_cast<std::size_t>(count), 7);
     if (wrong > 0 && wrong-- > 0) got->memory[0] ^= std::byte{1};
+    if (miscoded_next > 0 && !aid.bases.empty() && miscoded_next-- > 0) {
+      got->memory[0] ^= std::byte{1};
+      got->coded = {0};
+    }
     return got;
   }
   void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
     announced += static_cast<int>(chunks_of(runs).size());
   }
   bool refuted(std::uint32_t /*giver*/) override { return true; }
+  void miscoded(std::uint32_t /*giver*/) override { ++miscodings; }
   std::atomic<int> offered = 0, ordinary = 0, strangers = 0, announced = 0, wrong = 0;
+  // The next chunks of offered units that come as wrong differences, and those that were the sender's fault.
+  std::atomic<int> miscoded_next = 0, miscodings = 0;
+  std::atomic<int> based = 0;
 };
 
 // An origin that counts chunks, and fails or gives wrong bytes so many times.
@@ -226,9 +239,8 @@ struct Scene {
   FetchOptions options;
   std::optional<Fetcher> fetcher;
 
-  explicit Scene(std::size_t chunks = kChunks) : away(std::vector<std::size_t>(chunks, kDigestChunk)) {
-    options.swarms = &swarms;
-  }
+  explicit Scene(std::size_t chunks = kChunks) : Scene(std::vector<std::size_t>(chunks, kDigestChunk)) {}
+  explicit Scene(const std::vector<std::size_t>& blobs) : away(blobs) { options.swarms = &swarms; }
   void open() {
     std::vector<std::shared_ptr<BlobSource>> sources{source};
     if (origin) sources.push_back(origin);
@@ -252,6 +264,43 @@ struct Scene {
     const auto pieces = bring_all();
     REQUIRE_MESSAGE(pieces.ok(), (pieces.ok() ? "" : pieces.error().message));
     CHECK(away.text(*pieces, {0, away.file.size}) == away.bytes);
+  }
+};
+
+// The second version of one blob. Its first kSame chunks are those of the first version, which is local.
+struct NextVersion : Scene {
+  static constexpr std::size_t kSame = 30;
+  std::atomic<int> damaged = 0;
+  ContentId base, blob;
+
+  NextVersion() : Scene(std::vector<std::size_t>{kChunks * kDigestChunk}) {
+    options.damaged = [this](const ContentId&) { ++damaged; };
+    open();
+    swarms.gives = true;
+    check_whole();
+    REQUIRE(swarms.wait_until([&] { return swarms.arrivals == static_cast<int>(kChunks); }));
+    REQUIRE(fetcher->wait_indexed(away.version).ok());
+    CHECK(!swarms.coded);
+    base = away.file.extents.front().id;
+    away.change({kSame * kDigestChunk});
+    blob = away.file.extents.front().id;
+    source->offered = source->ordinary = 0;
+    swarms.arrivals = 0;
+  }
+  ~NextVersion() { fetcher.reset(); }  // it calls options.damaged
+  ChunkRun part(std::size_t chunk) const { return {blob, chunk, 1}; }
+  // The chunks of the version that the swarm was asked for; a condition of wait_until().
+  std::size_t wanted() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(swarms.wanted(), [&](const Chunk& chunk) { return chunk.first == blob; }));
+  }
+  bool wants(std::size_t chunk) const { return swarms.wanted().contains({blob, chunk}); }
+  void damage_base() {
+    const auto place = must(away.store.open_blob(base));
+    const std::string path = away.store.pack_path(place.pack->id());
+    std::string pack = read_text(path);
+    for (std::size_t chunk = 0; chunk < kSame; ++chunk) pack[place.offset + chunk * kDigestChunk] ^= 1;
+    write_file(path, pack);
   }
 };
 
@@ -507,6 +556,94 @@ TEST_CASE("a unit of several chunks is read in parts, without those that are loc
   CHECK(scene.swarms.drops == 0);
   const auto places = must(scene.fetcher->here(runs));
   CHECK(std::ranges::all_of(places, [](const OpenPlace& place) { return place.pack != nullptr; }));
+}
+
+TEST_CASE("a version with a base comes by its swarm, without the chunks that equal the base") {
+  NextVersion next;
+  constexpr std::size_t kCome = kChunks - NextVersion::kSame + 1;  // one chunk is compared first
+  next.check_whole();
+  CHECK(next.source->offered == static_cast<int>(kCome));
+  CHECK(next.source->based == static_cast<int>(kCome));
+  CHECK(next.source->ordinary == 0);
+  CHECK(next.swarms.coded);
+  CHECK(next.swarms.wait_until([&] { return next.wanted() == kCome; }));
+  CHECK(next.swarms.wait_until([&] { return next.swarms.arrivals == static_cast<int>(kCome); }));
+  CHECK(next.swarms.drops == 0);
+  CHECK(next.fetcher->status().coded.same_bytes == (NextVersion::kSame - 1) * kDigestChunk);
+  next.fetcher.reset();
+  CHECK(next.source->announced == 2 * static_cast<int>(kChunks));  // also copies, so that the node can send them
+}
+
+TEST_CASE("a version with a base comes whole by its swarm if no base is wanted") {
+  NextVersion next;
+  next.fetcher->set_policy({UINT64_MAX, ColdPolicy::automatic, false});
+  next.check_whole();
+  CHECK(next.source->offered == static_cast<int>(kChunks));
+  CHECK(next.source->based == 0);
+  CHECK(!next.swarms.coded);
+  CHECK(next.fetcher->status().coded.same_bytes == 0);
+}
+
+TEST_CASE("a wrong difference of an offered unit is replaced by plain bytes of its sender, which is not banned") {
+  for (const bool damaged : {false, true}) {
+    CAPTURE(damaged);
+    NextVersion next;
+    if (damaged) next.damage_base();
+    next.source->miscoded_next = 1;
+    next.check_whole();
+    CHECK(next.swarms.refutations == 0);
+    CHECK(next.swarms.drops == 0);
+    CHECK(next.source->ordinary == 0);
+    CHECK(next.source->miscodings == (damaged ? 0 : 1));
+    CHECK(next.damaged == (damaged ? 1 : 0));
+    CHECK(next.fetcher->status().coded.failed == 1);
+    // A damaged base is not used any more.
+    const std::size_t same = damaged ? 0 : NextVersion::kSame - 1;
+    CHECK(next.fetcher->status().coded.same_bytes == same * kDigestChunk);
+    CHECK(next.source->offered == static_cast<int>(kChunks - same) + 1);
+  }
+}
+
+TEST_CASE("wrong plain bytes of a version with a base ban their sender") {
+  NextVersion next;
+  next.source->wrong = 1;
+  next.check_whole();
+  CHECK(next.swarms.refutations == 1);
+  CHECK(next.swarms.drops == 1);
+  CHECK(next.source->ordinary == 0);
+}
+
+TEST_CASE("a reader gets a chunk that is held for a comparison, and the comparison then needs no other chunk") {
+  NextVersion next;
+  next.swarms.gives = false;
+  auto all = std::async(std::launch::async, [&] { return next.bring_all().ok(); });
+  REQUIRE(next.swarms.wait_until([&] { return next.wants(0); }));
+  CHECK(next.swarms.wait_until([&] { return next.wanted() == 1; }));
+  CHECK(next.away.bring(*next.fetcher, {2 * kDigestChunk, 10}).ok());
+  CHECK(next.source->ordinary >= 1);
+  CHECK(next.source->offered == 0);
+  next.swarms.offer(next.manifest(), {next.part(0)});
+  for (std::size_t chunk = NextVersion::kSame; chunk < kChunks; ++chunk)
+    next.swarms.offer(next.manifest(), {next.part(chunk)});
+  CHECK(all.get());
+  next.check_whole();
+  CHECK(next.fetcher->status().coded.same_bytes > 0);
+}
+
+TEST_CASE("a unit of several chunks is read without those that are copied from the base") {
+  NextVersion next;
+  next.swarms.gives = false;
+  auto all = std::async(std::launch::async, [&] { return next.bring_all().ok(); });
+  REQUIRE(next.swarms.wait_until([&] { return next.wants(0); }));
+  next.swarms.offer(next.manifest(), {next.part(0)});
+  REQUIRE(next.swarms.wait_until([&] { return next.wants(kChunks - 1); }));
+  const std::size_t before = 4;  // same chunks before the first other one
+  next.swarms.offer(next.manifest(), {{next.blob, NextVersion::kSame - before, before + kChunks - NextVersion::kSame}});
+  CHECK(all.get());
+  CHECK(next.source->offered == 1 + static_cast<int>(kChunks - NextVersion::kSame));
+  CHECK(next.swarms.wait_until([&] { return next.swarms.arrivals == 2; }));
+  CHECK(next.swarms.drops == 0);
+  next.check_whole();
 }
 
 TEST_CASE("a fetcher ends while a swarm owes it units, and leaves the swarm") {
