@@ -54,7 +54,7 @@ FetchQueue::FetchQueue(SwarmFetch& swarm, const FetchSources& sources, unsigned 
 
 void FetchQueue::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
-  if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
+  if (state == UnitState::here || state == UnitState::running || is_for_swarm(state)) return;
   const bool at_start = transfer->plan.units[unit].offset < kFileStart;
   if (state == UnitState::idle && at_start && swarm_.takes(*transfer)) return swarm_.add(transfer, unit);
   want_now(transfer, unit);
@@ -69,8 +69,7 @@ void FetchQueue::want_ahead(const std::shared_ptr<Transfer>& transfer, Units uni
   const bool swarms = swarm_.takes(*transfer);
   for (std::size_t unit = units.first; unit < units.second; ++unit) {
     const UnitState state = transfer->state(unit);
-    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running ||
-        state == UnitState::in_swarm)
+    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running || is_for_swarm(state))
       continue;
     if (swarms) {
       swarm_.add(transfer, unit);
@@ -227,9 +226,10 @@ void FetchQueue::ended(const FetchTask& task) {
   if (task.same) --same_running_;
 }
 
-void FetchQueue::found_same(const std::shared_ptr<Transfer>& transfer) {
+void FetchQueue::compared(const std::shared_ptr<Transfer>& transfer, Units units) {
   move_entries(ahead_, same_,
                [&](const Entry& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
+  for (const std::size_t unit : swarm_.compared(transfer, units)) same_.push_back({transfer, unit});
 }
 
 void FetchQueue::leave_same(const FetchTask& task) {

@@ -67,8 +67,9 @@ class FetchQueue {
   // The units of a task have ended, or are put back.
   void ended(const FetchTask& task);
 
-  // Units of a transfer turned out to equal the base: their entries for background fetches become copies.
-  void found_same(const std::shared_ptr<Transfer>& transfer);
+  // The blob with these units of a transfer is compared with its base: the entries of equal units for background
+  // fetches become copies, and units that were held for this are copied or join their swarm.
+  void compared(const std::shared_ptr<Transfer>& transfer, Units units);
   // Gives up the bases of the blobs of a running task: the entries of their units become fetches, and those that are
   // not here or running equal the base no more.
   void leave_same(const FetchTask& task);

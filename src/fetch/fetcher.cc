@@ -36,8 +36,8 @@ Fetcher::Fetcher(Store& store, FetchedCache& cache, const std::vector<std::share
       outcomes_(state_, room_, options_),
       same_({state_, sources_, bases_, bytes_, room_, outcomes_}) {
   if (options_.swarms != nullptr)
-    swarming_ =
-        std::make_unique<SwarmReads>(SwarmReads::Parts{*options_.swarms, state_, planner_, sources_, room_, outcomes_});
+    swarming_ = std::make_unique<SwarmReads>(
+        SwarmReads::Parts{*options_.swarms, state_, planner_, sources_, bases_, room_, outcomes_, same_});
   const unsigned workers = std::max(1U, options_.threads) + (swarming_ ? kAcceptedMax : 0);
   for (unsigned i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
   keeping_ = std::thread([this] { keep(); });
@@ -144,7 +144,7 @@ std::optional<Status> Fetcher::outcome(std::vector<RangePart>& parts, bool all_k
       all_here = false;
       if (state == UnitState::running && state_.swarm.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
       if (state == UnitState::queued || state == UnitState::running) continue;
-      const bool in_swarm = state == UnitState::in_swarm;
+      const bool in_swarm = is_for_swarm(state);
       if (in_swarm && reader.waits_for(transfer, unit)) continue;
       if (in_swarm)
         state_.queue.want_now(transfer, unit);

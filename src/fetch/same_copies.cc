@@ -41,7 +41,7 @@ void SameCopies::compare(const std::shared_ptr<Transfer>& transfer, std::size_t 
     transfer->set_same(unit, is_same(transfer->plan.units[unit].run.first));
   }
   transfer->compared(blob, ours ? *ours : std::vector<Digest>());
-  state_.queue.found_same(transfer);
+  state_.queue.compared(transfer, {first, end});
 }
 
 // Reads the chunks of a task from their bases. Returns the digests of the chunks; nothing if a base is missing or

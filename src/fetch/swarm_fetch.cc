@@ -5,7 +5,7 @@
 namespace weft {
 
 bool SwarmFetch::may_bring(const Transfer& transfer, std::uint64_t version_bytes) {
-  return transfer.file && !transfer.bases && version_bytes > kSwarmVersionMin && transfer.pack->id() != kPassingPack;
+  return transfer.file && version_bytes > kSwarmVersionMin && transfer.pack->id() != kPassingPack;
 }
 
 bool SwarmFetch::takes(const Transfer& transfer) const {
@@ -21,16 +21,53 @@ void SwarmFetch::add(const std::shared_ptr<Transfer>& transfer, std::size_t unit
   Version& version = versions_[transfer->manifest];
   drop_past(version);
   if (version.units.empty()) version.moved = Clock::now();
-  transfer->queue(unit, UnitState::in_swarm);
   version.units[transfer].insert(unit);
-  call(Call::Kind::want, transfer->manifest, transfer->plan.units[unit].run);
+  if (!transfer->awaits_comparison(unit)) return want(*transfer, unit);
+  transfer->queue(unit, UnitState::held);
+  version.holds = true;
+}
+
+void SwarmFetch::want(Transfer& transfer, std::size_t unit) {
+  transfer.queue(unit, UnitState::in_swarm);
+  call(Call::Kind::want, transfer, unit);
+}
+
+std::vector<std::size_t> SwarmFetch::compared(const std::shared_ptr<Transfer>& transfer,
+                                              std::pair<std::size_t, std::size_t> units) {
+  std::vector<std::size_t> same;
+  for (std::size_t unit = units.first; unit < units.second; ++unit) {
+    if (transfer->state(unit) != UnitState::held) continue;
+    if (!transfer->is_same(unit)) {
+      want(*transfer, unit);
+      continue;
+    }
+    transfer->queue(unit);
+    same.push_back(unit);
+  }
+  return same;
+}
+
+// Wants the held units that wait for no other unit of their blob.
+void SwarmFetch::want_held(Version& version) {
+  if (!std::exchange(version.holds, false)) return;
+  for (const auto& [transfer, units] : version.units)
+    for (const std::size_t unit : units) {
+      if (transfer->state(unit) != UnitState::held) continue;
+      if (transfer->awaits_comparison(unit))
+        version.holds = true;
+      else
+        want(*transfer, unit);
+    }
 }
 
 // Consecutive chunks of one call are one run.
-void SwarmFetch::call(Call::Kind kind, const Digest& manifest, const ChunkRun& run) {
+void SwarmFetch::call(Call::Kind kind, const Transfer& transfer, std::size_t unit) {
+  const Digest& manifest = transfer.manifest;
+  const ChunkRun& run = transfer.plan.units[unit].run;
   const bool joins =
       kind == Call::Kind::want && !calls_.empty() && calls_.back().kind == kind && calls_.back().manifest == manifest;
   if (!joins) calls_.push_back({kind, manifest, {}});
+  if (transfer.bases) calls_.back().coded = true;
   std::vector<ChunkRun>& runs = calls_.back().runs;
   if (!runs.empty() && runs.back().id == run.id && runs.back().first + runs.back().count == run.first)
     runs.back().count += run.count;
@@ -43,11 +80,11 @@ void SwarmFetch::drop_past() {
   for (auto& [manifest, version] : versions_) drop_past(version);
 }
 
-// Drops units from the front of each transfer that are neither in the swarm nor running, and then empty transfers.
+// Drops units from the front of each transfer that neither wait for the swarm nor run, and then empty transfers.
 void SwarmFetch::drop_past(Version& version) {
   for (auto& [transfer, units] : version.units) {
     const auto is_past = [&of = *transfer](std::size_t unit) {
-      return of.state(unit) != UnitState::in_swarm && of.state(unit) != UnitState::running;
+      return !is_for_swarm(of.state(unit)) && of.state(unit) != UnitState::running;
     };
     while (!units.empty() && is_past(*units.begin())) units.erase(units.begin());
   }
@@ -62,13 +99,13 @@ bool SwarmFetch::has(const Transfer& transfer) const {
 }
 
 bool SwarmFetch::lacks_some(const Transfer& transfer, const std::set<std::size_t>& units) {
-  return std::ranges::any_of(units, [&](std::size_t unit) { return transfer.state(unit) == UnitState::in_swarm; });
+  return std::ranges::any_of(units, [&](std::size_t unit) { return is_for_swarm(transfer.state(unit)); });
 }
 
 // Returns how many of these units wait for the swarm.
 std::size_t SwarmFetch::lacks(const Transfer& transfer, const std::set<std::size_t>& units) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(units, [&](std::size_t unit) { return transfer.state(unit) == UnitState::in_swarm; }));
+      std::ranges::count_if(units, [&](std::size_t unit) { return is_for_swarm(transfer.state(unit)); }));
 }
 
 std::size_t SwarmFetch::transfers(const Digest& manifest) {
@@ -96,6 +133,7 @@ std::vector<Digest> SwarmFetch::silent() {
   std::vector<Digest> out;
   for (auto& [manifest, version] : versions_) {
     drop_past(version);
+    want_held(version);
     const bool gives =
         version.reads > 0 || now < version.moved + silence_max(patience_);  // a read has its own patience
     const auto lacks_some = [](const auto& of) { return SwarmFetch::lacks_some(*of.first, of.second); };
@@ -114,7 +152,7 @@ std::vector<SwarmFetch::Unit> SwarmFetch::leave(const Digest& manifest) {
   version.rests_until = Clock::now() + patience_;
   for (const auto& [transfer, units] : std::exchange(version.units, {}))
     for (const std::size_t unit : units) {
-      if (transfer->state(unit) != UnitState::in_swarm) continue;
+      if (!is_for_swarm(transfer->state(unit))) continue;
       transfer->queue(unit, transfer->is_read ? UnitState::queued : UnitState::idle);
       if (transfer->is_read) out.push_back({transfer, unit});
     }
@@ -151,13 +189,12 @@ bool SwarmFetch::Reader::waits_for(const std::shared_ptr<Transfer>& transfer, st
   if (any_order_) return true;
   const auto now = Clock::now();
   const auto [at, first] = since_.try_emplace({transfer, unit}, now);
-  if (first) swarm_.call(Call::Kind::wait_for, transfer->manifest, transfer->plan.units[unit].run);
+  if (first) swarm_.call(Call::Kind::wait_for, *transfer, unit);
   return now < at->second + reader_wait(swarm_.patience_);
 }
 
 SwarmFetch::Reader::~Reader() {
-  for (const auto& [waited, since] : since_)
-    swarm_.call(Call::Kind::stop_waiting, waited.first->manifest, waited.first->plan.units[waited.second].run);
+  for (const auto& [waited, since] : since_) swarm_.call(Call::Kind::stop_waiting, *waited.first, waited.second);
 }
 
 }  // namespace weft

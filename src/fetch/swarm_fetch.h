@@ -1,6 +1,10 @@
 // The units of transfers that swarms are to bring (weft/bytes/swarm.h), the readers that wait for them, and the offered
 // units that wait for a worker.
 //
+// SameCopies compares a blob with its base once one unit of the blob has arrived. This unit joins the swarm first, and
+// the blob's other units are held. After the comparison, units that differ from the base join the swarm, and workers
+// copy equal units.
+//
 // It has no thread and no lock: its owner guards it (FetchState). Calls of VersionSwarms and OfferedUnit may call back
 // into the Fetcher, so none is made under its mutex. This lists the calls, and SwarmReads makes them (swarm_reads.h).
 #pragma once
@@ -36,6 +40,7 @@ class SwarmFetch {
     Kind kind = Kind::want;
     Digest manifest;
     std::vector<ChunkRun> runs;
+    bool coded = false;  // of `want`: some of the runs have bases
   };
   struct Unit {
     std::shared_ptr<Transfer> transfer;
@@ -53,13 +58,17 @@ class SwarmFetch {
   SwarmFetch(Clock::duration patience, std::size_t reads_max, std::function<void()> wake)
       : patience_(patience), reads_max_(reads_max), wake_(std::move(wake)) {}
 
-  // True for a file's transfer of a version with so many bytes. Chunks with bases come by the ordinary way.
+  // True for a file's transfer of a version with so many bytes.
   static bool may_bring(const Transfer& transfer, std::uint64_t version_bytes);
 
   // True if units of the transfer should join the swarm now.
   bool takes(const Transfer& transfer) const;
   // Leaves a unit to the swarm. It is neither local nor running.
   void add(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
+  // The blob with the units [first, second) of a transfer is compared with its base. Held units that differ from it
+  // join the swarm. The others become queued, and are returned.
+  std::vector<std::size_t> compared(const std::shared_ptr<Transfer>& transfer,
+                                    std::pair<std::size_t, std::size_t> units);
   // Forgets units that no swarm brings any more, because they keep their transfers open.
   void drop_past();
   bool has(const Transfer& transfer) const;       // the swarm is to bring units of it
@@ -69,7 +78,8 @@ class SwarmFetch {
   bool has_joined(const Digest& manifest) const { return versions_.contains(manifest); }
   bool is_in_use() const { return !versions_.empty(); }  // silent() has to be called now and then
   std::vector<Digest> manifests() const;                 // with a swarm, or one that rests
-  // Returns the versions whose swarm is to be left: it gave nothing for too long.
+  // Returns the versions whose swarm is to be left: it gave nothing for too long. Asks for a held unit if the unit that
+  // its blob waits for has failed.
   std::vector<Digest> silent();
   // Leaves the swarm of a version. Missing units of transfers with readers become queued, and are returned. Other
   // missing units become idle.
@@ -89,12 +99,15 @@ class SwarmFetch {
     std::map<std::shared_ptr<Transfer>, std::set<std::size_t>> units;  // also running ones, and some that are here
     Clock::time_point moved = Clock::now();                            // when a unit last came, or the first was added
     std::size_t reads = 0;                                             // running
+    bool holds = false;                                                // perhaps some units are held
     Clock::time_point rests_until{};
   };
   static void drop_past(Version& version);
   static bool lacks_some(const Transfer& transfer, const std::set<std::size_t>& units);
   static std::size_t lacks(const Transfer& transfer, const std::set<std::size_t>& units);
-  void call(Call::Kind kind, const Digest& manifest, const ChunkRun& run);
+  void want_held(Version& version);
+  void want(Transfer& transfer, std::size_t unit);
+  void call(Call::Kind kind, const Transfer& transfer, std::size_t unit);
 
   const Clock::duration patience_;
   const std::size_t reads_max_;

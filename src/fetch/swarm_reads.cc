@@ -18,6 +18,12 @@ ChunkRun run_of(const OfferedUnit& unit, const RunChunk& chunk) {
   return {unit.runs()[chunk.run].id, chunk.chunk, 1};
 }
 
+// True for a unit that is copied from the base.
+bool is_copied(const Transfer& transfer, std::size_t unit) {
+  const UnitState state = transfer.state(unit);
+  return transfer.is_same(unit) && (state == UnitState::queued || state == UnitState::running);
+}
+
 }  // namespace
 
 SwarmReads::SwarmReads(const Parts& parts) : swarms_(parts.swarms), state_(parts.state), parts_(parts) {
@@ -68,7 +74,7 @@ void SwarmReads::make_calls() {
 Status SwarmReads::make(const SwarmFetch::Call& call) {
   switch (call.kind) {
     case SwarmFetch::Call::Kind::want:
-      return swarms_.want(call.manifest, call.runs);
+      return swarms_.want(call.manifest, call.runs, call.coded);
     case SwarmFetch::Call::Kind::leave:
       swarms_.leave(call.manifest);
       break;
@@ -191,8 +197,8 @@ std::optional<FetchTask> SwarmReads::next_part(const OfferedUnit& unit, std::spa
   const MutexLock lock(state_.mutex);
   for (std::uint64_t bytes = 0; at < chunks.size() && bytes < kReadMax; ++at) {
     const auto [transfer, number] = unit_of(run_of(unit, chunks[at]));
-    const bool lacks =
-        transfer && transfer->state(number) != UnitState::here && transfer->state(number) != UnitState::running;
+    const bool lacks = transfer && transfer->state(number) != UnitState::here &&
+                       transfer->state(number) != UnitState::running && !is_copied(*transfer, number);
     if (task.transfer && (!lacks || transfer != task.transfer || number != task.end)) break;
     if (!lacks) continue;
     if (!task.transfer) {
@@ -206,12 +212,12 @@ std::optional<FetchTask> SwarmReads::next_part(const OfferedUnit& unit, std::spa
   return task.transfer ? std::optional(std::move(task)) : std::nullopt;
 }
 
-// True unless a chunk of the unit is still missing in a transfer.
+// True unless a chunk of the unit is still missing in a transfer, and wanted of the swarm.
 bool SwarmReads::has_all(const OfferedUnit& unit, std::span<const RunChunk> chunks) {
   const MutexLock lock(state_.mutex);
   return std::ranges::all_of(chunks, [&](const RunChunk& chunk) WEFT_REQUIRES(state_.mutex) {
     const auto [transfer, number] = unit_of(run_of(unit, chunk));
-    return !transfer || transfer->state(number) == UnitState::here;
+    return !transfer || transfer->state(number) == UnitState::here || is_copied(*transfer, number);
   });
 }
 
@@ -248,6 +254,7 @@ Status SwarmReads::read_part(FetchTask& task, const std::shared_ptr<OfferedUnit>
     put_back(task);
     return digests.error();
   }
+  parts_.same.compare(task);
   parts_.outcomes.set(task, digests, begun);
   return {};
 }
@@ -260,7 +267,9 @@ Result<std::vector<Digest>> SwarmReads::move(FetchTask& task, const std::shared_
   request.aid.is_wanted = [this, unit] { return !state_.is_ending() && unit->is_wanted(); };
   request.aid.came = [this] { state_.wake_worker(); };
   request.aid.subject = task.transfer->subject;
+  parts_.bases.lend(task.transfer->bases, runs, request.aid);
   auto got = parts_.sources.read_offered(request, unit);
+  parts_.bases.note_coded(task.transfer->bases, request.aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(parts_.outcomes.keep_or_pass(task, {}, got->read.bytes.bytes()));
   parts_.sources.taken(*got);

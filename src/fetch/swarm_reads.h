@@ -15,11 +15,13 @@
 
 #include "base/worker.h"
 #include "fetch/cache_room.h"
+#include "fetch/fetch_bases.h"
 #include "fetch/fetch_planner.h"
 #include "fetch/fetch_queue.h"
 #include "fetch/fetch_sources.h"
 #include "fetch/fetch_state.h"
 #include "fetch/manifest_fetch.h"
+#include "fetch/same_copies.h"
 #include "fetch/unit_outcomes.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/source.h"
@@ -35,8 +37,10 @@ class SwarmReads {
     FetchState& state;
     FetchPlanner& planner;
     FetchSources& sources;
+    FetchBases& bases;
     CacheRoom& room;
     UnitOutcomes& outcomes;
+    SameCopies& same;
   };
 
   explicit SwarmReads(const Parts& parts);

@@ -57,33 +57,40 @@ Transfer::Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Dig
   }
 }
 
-void Transfer::begin(std::size_t unit) {
-  units_[unit].state = UnitState::running;
-  if (busy_++ == 0) begun_ = unit;
-  ++blobs_[plan.units[unit].blob].busy;
-  busy_bytes_ += plan.units[unit].length;
+// Counts the units that run, and for each blob those that run or are in a swarm.
+void Transfer::set(std::size_t unit, UnitState state) {
+  const FetchUnit& of = plan.units[unit];
+  const UnitState before = std::exchange(units_[unit].state, state);
+  if (before == UnitState::running) {
+    --busy_;
+    busy_bytes_ -= of.length;
+  }
+  if (state == UnitState::running) {
+    ++busy_;
+    busy_bytes_ += of.length;
+  }
+  const auto comes = [](UnitState one) { return one == UnitState::running || one == UnitState::in_swarm; };
+  if (comes(before)) --blobs_[of.blob].coming;
+  if (comes(state)) ++blobs_[of.blob].coming;
 }
 
-void Transfer::end(std::size_t unit) {
-  --busy_;
-  --blobs_[plan.units[unit].blob].busy;
-  busy_bytes_ -= plan.units[unit].length;
+void Transfer::begin(std::size_t unit) {
+  if (busy_ == 0) begun_ = unit;
+  set(unit, UnitState::running);
 }
 
 void Transfer::fail(std::size_t unit, Error error) {
-  end(unit);
+  set(unit, UnitState::failed);
   units_[unit] = {UnitState::failed, std::move(error)};  // a new request asks the sources, not the base
 }
 
 void Transfer::pass(std::size_t unit) {
-  end(unit);
-  units_[unit].state = UnitState::passed;
+  set(unit, UnitState::passed);
   units_[unit].same = false;  // a new request asks the sources, not the base
   moved_ = arrived_ = Clock::now();
 }
 
 void Transfer::put_back(std::size_t unit, bool late) {
-  end(unit);
   queue(unit);
   units_[unit].late = units_[unit].late || late;
 }
@@ -101,15 +108,13 @@ void Transfer::ask_later() {
 }
 
 void Transfer::part(std::size_t unit) {
-  end(unit);
-  units_[unit].state = UnitState::idle;
+  set(unit, UnitState::idle);
   units_[unit].alone = true;
 }
 
 void Transfer::arrive(std::size_t unit, const Digest& digest) {
-  units_[unit].state = UnitState::here;
+  set(unit, UnitState::here);
   moved_ = arrived_ = Clock::now();
-  end(unit);
   --missing_;
   const auto& [offset, length, number, run] = plan.units[unit];
   Blob& blob = blobs_[number];

@@ -30,8 +30,12 @@ namespace weft {
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
 // passed: the bytes went to their readers and were not kept. in_swarm: a swarm is to bring the unit (swarm_fetch.h), so
-// that it is in no queue.
-enum class UnitState : std::uint8_t { idle, queued, running, here, failed, passed, in_swarm };
+// that it is in no queue. held: as in_swarm, but the swarm is asked for the unit only after a comparison of the unit's
+// blob with its base.
+enum class UnitState : std::uint8_t { idle, queued, running, here, failed, passed, in_swarm, held };
+inline bool is_for_swarm(UnitState state) {
+  return state == UnitState::in_swarm || state == UnitState::held;
+}
 
 class Transfer {
  public:
@@ -57,8 +61,8 @@ class Transfer {
 
   UnitState state(std::size_t unit) const { return units_[unit].state; }
   const Error& failure(std::size_t unit) const { return units_[unit].failure; }
-  // `as`: queued, in_swarm, or idle if the unit leaves its swarm and is not wanted.
-  void queue(std::size_t unit, UnitState as = UnitState::queued) { units_[unit].state = as; }
+  // `as`: queued, in_swarm, held, or idle if the unit leaves its swarm and is not wanted.
+  void queue(std::size_t unit, UnitState as = UnitState::queued) { set(unit, as); }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
   void pass(std::size_t unit);
@@ -76,11 +80,11 @@ class Transfer {
   void part(std::size_t unit);
   bool is_alone(std::size_t unit) const { return units_[unit].alone; }
   // A blob with a base is compared with it once, after its first chunk has arrived with the digests of all chunks.
-  // Before, is_uncompared() is true, and only one unit of the blob is requested.
+  // Before, is_uncompared() is true, and only one unit of the blob is requested: it runs, or is in a swarm.
   void expect_comparisons();  // of all blobs with a base; call it before this is shared
   bool is_uncompared(std::size_t unit) const { return blobs_[plan.units[unit].blob].uncompared; }
   bool awaits_comparison(std::size_t unit) const {
-    return is_uncompared(unit) && blobs_[plan.units[unit].blob].busy > 0;
+    return is_uncompared(unit) && blobs_[plan.units[unit].blob].coming > 0;
   }
   // Ends the comparison of a blob. `expected`: the digests of all its chunks; empty if unknown.
   void compared(std::size_t blob, std::vector<Digest> expected);
@@ -127,7 +131,7 @@ class Transfer {
   Status indexed;        // the result of the last indexing
 
  private:
-  void end(std::size_t unit);
+  void set(std::size_t unit, UnitState state);
   struct Unit {
     UnitState state = UnitState::idle;
     Error failure;
@@ -140,7 +144,7 @@ class Transfer {
   struct Blob {
     std::vector<Digest> chunks;  // digests: of arrived chunks; after the comparison, of all
     std::uint64_t missing = 0;   // chunks
-    std::size_t busy = 0;        // running units
+    std::size_t coming = 0;      // units that run or are in a swarm
     bool uncompared = false;
   };
   Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Digest& named, FetchPlan planned,

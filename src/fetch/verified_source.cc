@@ -113,13 +113,14 @@ std::future<void> VerifiedSource::begin_proofs(const Digest& manifest, std::span
 // True if another read may return the right bytes.
 bool VerifiedSource::blame(const SourceBytes& got, std::size_t at, std::size_t run, std::uint64_t number,
                            ReadAid& aid) {
-  if (aid.offered) aid.offered->refuted();
+  const bool coded = std::ranges::binary_search(got.coded, at);
+  if (aid.offered && !coded) aid.offered->refuted();
   if (at >= got.givers.size()) return false;
   if (got.givers[at] == kSeveralGivers) {  // the next try tells the wrong giver
     aid.kept = {};
     return aid.whole_chunks = true;
   }
-  if (!std::ranges::binary_search(got.coded, at)) {
+  if (!coded) {
     const bool has_others = source_->refuted(got.givers[at]);
     return has_others && !aid.offered;
   }

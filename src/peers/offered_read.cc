@@ -1,6 +1,7 @@
 #include "peers/offered_read.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -8,11 +9,13 @@
 
 #include <fmt/core.h>
 
-#include "peers/offered_unit.h"
 #include "peers/read.h"
+#include "peers/swarm_messages.h"
 
 namespace weft {
 namespace {
+
+constexpr std::chrono::milliseconds kTokenPatience = kSilenceMax / 10;  // the bytes are here already
 
 std::uint64_t asked_bytes(std::span<const ChunkRun> runs) {
   std::uint64_t bytes = 0;
@@ -84,6 +87,18 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
   if (place.answer->windows() > 0) scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
   if (offset + size == asked_bytes(offer->runs())) offer->close();
   return SourceBytes{block.memory, size, std::vector<std::uint32_t>(chunks_of(runs).size(), number)};
+}
+
+// A chunk may have come by another way, so each read counts: the last one need not have the unit's last chunk.
+void read_token(const OfferScene& scene, PeerOffer& offer, std::span<const ChunkRun> runs) {
+  const OfferPlace place = offer.place();
+  const auto offset = offset_in(offer.runs(), runs);
+  if (!place.answer || !offset) return;
+  std::array<std::byte, kTokenBytes> token{};
+  PeerTarget target{token, nullptr};
+  ReadPace pace;  // a token must not change the rate of the node
+  static_cast<void>(read_windows(scene.exchange, *place.answer, 0, target, {pace, kTokenPatience, {}}));
+  if (*offset + asked_bytes(runs) == asked_bytes(offer.runs())) offer.close();
 }
 
 }  // namespace weft

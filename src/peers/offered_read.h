@@ -1,10 +1,12 @@
-// Reads runs of an offered unit (peers/offered_unit.h) from the answer that opens its bytes, and from no other node.
+// Reads runs of an offered unit (peers/offered_unit.h) from the answer that opens its bytes, and from no other node. Of
+// a unit with a token, reads that.
 #pragma once
 
 #include <chrono>
 #include <span>
 
 #include "peers/links.h"
+#include "peers/offered_unit.h"
 #include "peers/read_blocks.h"
 #include "weft/bytes/source.h"
 #include "weft/cluster/exchange.h"
@@ -28,5 +30,9 @@ struct OfferScene {
 // or until the deadline. A read of the unit's last bytes drops the answer.
 Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkRun> runs, Deadline deadline,
                                  ReadAid& aid);
+
+// Runs of a unit with a token have come from its sender: reads the token, so that the sender counts the unit as read,
+// and after the unit's last chunk drops the answer. A sender whose token was not read may send the unit again.
+void read_token(const OfferScene& scene, PeerOffer& offer, std::span<const ChunkRun> runs);
 
 }  // namespace weft

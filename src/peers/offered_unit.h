@@ -1,5 +1,5 @@
 // A unit of a swarm that another node has offered, with the answer that opens its bytes. The swarms (peers/swarm) make
-// it, and PeerSource reads it. The answer of a unit that is offered by name opens no bytes.
+// it, and PeerSource reads it. The answer of a unit that a clerk has named opens no bytes.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,8 @@ struct OfferPlace {
   std::shared_ptr<Answer> answer;  // null after close()
   // The first bytes of the unit, valid while `answer` lives. The windows hold the rest.
   std::span<const std::byte> head;
+  // The answer has a token in place of the bytes (Want::names), which the node gives to an AskBytes.
+  bool has_token = false;
 };
 
 // The giver of a unit's bytes. A partner fetches the version too, and a source has the whole version. A unit that a
@@ -60,6 +62,7 @@ class PeerOffer final : public OfferedUnit {
         runs_(std::move(runs)),
         node_(place.node),
         giver_(giver),
+        has_token_(place.has_token),
         given_up_(std::move(given_up)),
         place_(std::move(place)) {}
   ~PeerOffer() override { end(false); }
@@ -75,6 +78,7 @@ class PeerOffer final : public OfferedUnit {
   std::uint32_t unit() const { return unit_; }
   UnitGiver giver() const { return giver_; }
   const std::string& node() const { return node_; }
+  bool has_token() const { return has_token_; }  // as its place, also after close()
   OfferPlace place() const {
     const MutexLock lock(mutex_);
     return place_;
@@ -107,6 +111,7 @@ class PeerOffer final : public OfferedUnit {
   const std::vector<ChunkRun> runs_;
   const std::string node_;
   const UnitGiver giver_;
+  const bool has_token_;
   const GivenUp given_up_;  // null: never
   mutable Mutex mutex_;
   OfferPlace place_ WEFT_GUARDED_BY(mutex_);

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "peers/coded_read.h"
 #include "peers/offered_read.h"
+#include "peers/offered_unit.h"
 #include "peers/read.h"
 #include "peers/source.h"
 
@@ -18,8 +19,13 @@ namespace weft {
 // serves at a good rate.
 class PeerSource::Reading {
  public:
-  Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid)
-      : source_(source), search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline), runs_(runs), aid_(aid) {
+  // `only`: as PeerSearch.
+  Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid,
+          std::string only = {})
+      : source_(source),
+        search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, std::move(only)),
+        runs_(runs),
+        aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
     if (!runs.empty()) current_ = runs.front();
   }
@@ -271,8 +277,14 @@ class PeerSource::Reading {
 
 Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                                      ReadAid& aid) {
-  if (aid.offered) return read_offered({exchange_, *blocks_, links_}, runs, deadline, aid);
-  return Reading(*this, manifest, runs, deadline, aid).run();
+  if (!aid.offered) return Reading(*this, manifest, runs, deadline, aid).run();
+  const OfferScene scene{exchange_, *blocks_, links_};
+  const auto offer = std::dynamic_pointer_cast<PeerOffer>(aid.offered);
+  if (!offer || !offer->has_token()) return read_offered(scene, runs, deadline, aid);
+  deadline = std::min(deadline, deadline_in(kOfferSilenceMax));
+  auto read = Reading(*this, manifest, runs, deadline, aid, offer->node()).run();
+  if (read.ok()) read_token(scene, *offer, runs);
+  return read;
 }
 
 }  // namespace weft

@@ -30,13 +30,15 @@ std::string described(const ChunkRun* run) {
 
 }  // namespace
 
-PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline)
+PeerSearch::PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline,
+                       std::string only)
     : log_id_(++last_log_id),
       scene_(scene),
       manifest_(manifest),
       wanted_(wanted),
       patience_(std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - scene.time.now()))),
-      deadline_(deadline) {}
+      deadline_(deadline),
+      only_(std::move(only)) {}
 
 void PeerSearch::came() {
   deadline_ = std::max(deadline_, scene_.time.now() + patience_);
@@ -50,11 +52,12 @@ milliseconds PeerSearch::left() const {
 // peers, and for peers that directories name.
 milliseconds PeerSearch::share(const PeerLinks::Choice& peer) const {
   const milliseconds left = this->left();
+  if (!only_.empty()) return left;
   return std::min(left, std::max(kShareMin, peer.last ? left * 3 / 4 : left / 2));
 }
 
 bool PeerSearch::may_have(const std::string& node, const ChunkRun& run) const {
-  const auto known = scene_.view.candidates(manifest_, &run);
+  const auto known = this->known(&run);
   return std::ranges::find(known, node) != known.end();
 }
 
@@ -63,12 +66,18 @@ Error PeerSearch::no_peer(const ChunkRun* run) const {
   return Error{Errc::not_found, fmt::format("no peer has blob {}", to_hex(run->id.root))};
 }
 
+// Returns the nodes that may have the bytes, as far as this node knows.
+std::vector<std::string> PeerSearch::known(const ChunkRun* run) const {
+  if (only_.empty()) return scene_.view.candidates(manifest_, run);
+  return {only_};
+}
+
 // Returns the candidates to ask. If all known ones were silent or wrong a moment ago, asks directories for others.
 std::vector<std::string> PeerSearch::candidates(const ChunkRun* run) {
   if (asks_ == Asks::kin) return scene_.view.kin(manifest_, run);
   if (asks_ == Asks::everyone) return scene_.view.among(scene_.links.nodes(), manifest_, run);
-  auto known = scene_.view.candidates(manifest_, run);
-  if (asked_ || scene_.links.readiness(known) != Readiness::lacking) return known;
+  auto known = this->known(run);
+  if (asked_ || !only_.empty() || scene_.links.readiness(known) != Readiness::lacking) return known;
   asked_ = true;
   scene_.ask_directories(manifest_, deadline_);
   return scene_.view.candidates(manifest_, run);
@@ -148,7 +157,7 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
 bool PeerSearch::is_too_slow(Try& from, const ChunkRun* run, double rate) const {
   if (from.too_slow || rate == 0 || scene_.time.now() < from.next_check) return from.too_slow;
   from.next_check = scene_.time.now() + kSlowCheck;
-  from.too_slow = scene_.links.has_faster(scene_.view.candidates(manifest_, run), from.peer.number, rate);
+  from.too_slow = scene_.links.has_faster(known(run), from.peer.number, rate);
   return from.too_slow;
 }
 
@@ -198,6 +207,7 @@ bool PeerSearch::publisher_left() {
 // and last those that failed before. Every node, because a version can share bytes with a version whose manifest is not
 // local, and whose directory is therefore unknown.
 bool PeerSearch::widen() {
+  if (!only_.empty()) return false;
   if (!asked_) {
     asked_ = true;
     scene_.ask_directories(manifest_, deadline_);

@@ -33,8 +33,9 @@ class PeerSearch {
  public:
   enum class Wanted : std::uint8_t { manifest, digests, bytes };
   // `deadline` is for all tries together. Signs of a peer's life extend it: bytes and the reply that a request is
-  // queued (came()), a peer that gives other bytes to this node, and an overloaded peer.
-  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline);
+  // queued (came()), a peer that gives other bytes to this node, and an overloaded peer. A search with
+  // `only` asks the node of this id alone, and the node may be silent until the deadline.
+  PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, std::string only = {});
 
   // One request to one peer.
   struct Try {
@@ -65,6 +66,7 @@ class PeerSearch {
   enum class Outcome : std::uint8_t { done, cancelled, failed };
   // `kin`: publishers of parents. The last two are asked whether they announced the version or not.
   enum class Asks : std::uint8_t { holders, kin, everyone };
+  std::vector<std::string> known(const ChunkRun* run) const;
   std::vector<std::string> candidates(const ChunkRun* run);
   Outcome ask(const PeerLinks::Choice& peer, const ChunkRun* run, const Attempt& attempt);
   bool widen();
@@ -83,6 +85,7 @@ class PeerSearch {
   const Wanted wanted_;
   const std::chrono::milliseconds patience_;  // from the start to the first deadline
   Deadline deadline_;
+  const std::string only_;
   bool asked_ = false;  // the directory nodes were asked
   // State of the current run():
   std::vector<std::uint32_t> tried_;

@@ -66,7 +66,7 @@ flatbuffers::Offset<wire::Want> packed(Builder& builder, const Want& want) {
   const auto has = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(want.has.data()), want.has.size());
   const flatbuffers::Optional<std::uint32_t> first(want.first);
   return wire::CreateWant(builder, &digest, has, first, want.hungry, want.of_source,
-                          static_cast<std::uint8_t>(want.traffic), want.of_clerk);
+                          static_cast<std::uint8_t>(want.traffic), want.of_clerk, want.names);
 }
 
 Result<Want> unpacked(const wire::Want& want) {
@@ -82,6 +82,8 @@ Result<Want> unpacked(const wire::Want& want) {
   out.of_source = want.of_source();
   WEFT_TRY(out.traffic, traffic_of(want.traffic()));
   out.of_clerk = want.of_clerk();
+  out.names = want.names();
+  if (out.of_clerk && out.names) return refused("a clerk is asked for names");
   return out;
 }
 

@@ -62,6 +62,9 @@ struct Want {
   bool of_source = false;  // the directory has named the called node as the source. Errc::absent: it lacks units
   Traffic traffic = Traffic::ahead;
   bool of_clerk = false;  // the called node has named itself as the clerk. Its offer has no bytes
+  // The caller gets the bytes of the unit by AskBytes, as differences perhaps. The offer has a token in their place.
+  // False with `of_clerk`.
+  bool names = false;
   bool operator==(const Want&) const = default;
 };
 
@@ -71,12 +74,16 @@ struct Offer {
   bool operator==(const Offer&) const = default;
 };
 inline constexpr std::size_t kOfferBytes = 4;
+// The one window of an offer to Want::names has so many bytes, of any value. The asker reads them once it has read the
+// unit, and closes the window: the sender then counts the upload as one that was read.
+inline constexpr std::size_t kTokenBytes = 8;
 
 std::vector<std::byte> encode_partners(const Partners& partners);
 Result<Partners> decode_partners(std::span<const std::byte> bytes);  // Errc::invalid
 
 // The bytes of the unit follow the offer in the head, if both take at most kShortHeadBytesMax bytes. The answer then
-// has no windows. Longer units are in the windows, without the offer. A clerk gives neither.
+// has no windows. Longer units are in the windows, without the offer. A clerk gives neither, and an offer to
+// Want::names has a token in place of the bytes.
 std::vector<std::byte> encode_offer(const Offer& offer);
 struct OfferHead {
   Offer offer;

@@ -7,10 +7,15 @@
 #include <utility>
 
 #include "exchange_support.h"
+#include "fakes/blob_store.h"
+#include "peers/address.h"
+#include "peers/directory.h"
 #include "peers/links.h"
+#include "peers/messages.h"
 #include "peers/offered_read.h"
 #include "peers/offered_unit.h"
 #include "peers/read_blocks.h"
+#include "peers/source.h"
 
 namespace weft::conformance {
 namespace {
@@ -89,6 +94,67 @@ struct Reader {
   ScriptedServer server;
   std::unique_ptr<Exchange> giver = open_node(*world, key, "giver", &server);
   std::unique_ptr<Exchange> late = open_with<Kind>(*world, key);
+};
+
+// Answers "token" with a token, and requests for bytes with these; with Errc::not_found if it has none.
+class NamingServer final : public PeerServer {
+ public:
+  Ends ends;  // of tokens
+  std::vector<std::byte> content;
+  std::atomic<int> asked{0};
+
+  Result<PeerReply> answer(std::string_view /*node*/, std::span<const std::byte> request) override {
+    PeerReply reply;
+    if (testing::as_text(request) == "token") {
+      reply.windows.push_back(testing::must(WindowMemory::of_bytes(std::vector<std::byte>(kTokenBytes))));
+      return ends.recorded(std::move(reply));
+    }
+    WEFT_TRY(const PeerRequest request_of, decode_request(request));
+    const auto* ask = std::get_if<AskBytes>(&request_of);
+    if (ask == nullptr) return PeerReply{encode_holders({}), {}};
+    ++asked;
+    if (content.empty()) return Error{Errc::not_found, "no bytes"};
+    reply.windows.push_back(testing::must(WindowMemory::of_bytes(content)));
+    return reply;
+  }
+};
+
+// A node with a PeerSource, the publisher of a version, and a node that has offered a unit of one chunk by name.
+struct Naming {
+  Naming() {
+    VersionRow row;
+    row.id = 1;
+    row.publisher = "publisher";
+    view.expect(row, {});
+  }
+  ReadAid offered() {
+    OfferPlace place{"giver", testing::must(ask(*taker, at(*giver, "giver"), "token")), {}, true};
+    ReadAid aid;
+    aid.traffic = Traffic::ahead;
+    aid.offered =
+        std::make_shared<PeerOffer>(std::weak_ptr<PeerOffer::Owner>(), Digest{}, 0, std::vector{run}, std::move(place));
+    return aid;
+  }
+  Result<SourceBytes> read(ReadAid& aid) { return source.read({}, std::span(&run, 1), soon(), aid); }
+  std::vector<Member> members() const {
+    return {{"giver", "", endpoint_text(giver->endpoints().front().address), "", 0},
+            {"publisher", "", endpoint_text(publisher->endpoints().front().address), "", 0}};
+  }
+
+  const ChunkRun run{{300'000, {}}, 0, 1};
+  std::unique_ptr<TransportWorld> world = std::move(transport_worlds().front());
+  KeyFile key;
+  NamingServer named, published;
+  testing::BlobStore store;
+  PeerDirectory directory;
+  std::unique_ptr<Exchange> giver = open_node(*world, key, "giver", &named);
+  std::unique_ptr<Exchange> publisher = open_node(*world, key, "publisher", &published);
+  std::unique_ptr<Exchange> taker = open_node(*world, key, "taker", nullptr);
+  PeerView view{store, "taker"};
+  PeerCoding coding;
+  PeerLinks links{[this] { return members(); }};
+  PeerNews news{{store, "taker", directory, view, links, *taker}};
+  PeerSource source{*taker, view, links, news, coding};
 };
 
 }  // namespace
@@ -186,6 +252,34 @@ TEST_CASE("an offered unit is read in parts, from the head and the windows of it
   aid.is_wanted = [] { return false; };
   CHECK(read({runs[0]}).error().code == Errc::cancelled);
   blocks->close();
+}
+
+TEST_CASE("a unit that was offered by name is asked of its node alone, which hears by the token that it was read") {
+  Naming on;
+  on.named.content = testing::random_bytes(on.run.length(), 1);
+  on.published.content = testing::random_bytes(on.run.length(), 2);
+  ReadAid aid = on.offered();
+  const auto got = testing::must(on.read(aid));
+  CHECK(std::ranges::equal(got.bytes(), on.named.content));
+  CHECK(got.givers == std::vector<std::uint32_t>{on.links.number_of("giver")});
+  CHECK(on.named.ends.after(1) == std::vector<std::uint64_t>{kTokenBytes});
+  CHECK(
+      std::ranges::equal(testing::must(on.read(aid)).bytes(), on.named.content));  // once more, as after a wrong chunk
+  CHECK(on.named.asked >= 2);
+  CHECK(on.published.asked == 0);
+}
+
+TEST_CASE("a unit whose bytes do not come was not read, and no other node is asked") {
+  Naming on;
+  on.published.content = testing::random_bytes(on.run.length(), 2);
+  ReadAid aid = on.offered();
+  const auto got = on.read(aid);
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::not_found);
+  CHECK(on.named.ends.now().empty());
+  aid.offered.reset();
+  CHECK(on.named.ends.after(1) == std::vector<std::uint64_t>{0});
+  CHECK(on.published.asked == 0);
 }
 
 }  // namespace weft::conformance

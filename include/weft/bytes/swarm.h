@@ -42,8 +42,9 @@ class VersionSwarms {
   virtual ~VersionSwarms() = default;
 
   // Wants these chunks of a version, and joins its swarm. The version's manifest is local, the chunks are not: the
-  // swarm asks for a chunk again that had arrived. Chunks that are wanted already change nothing.
-  virtual Status want(const Digest& manifest, std::span<const ChunkRun> runs) = 0;
+  // swarm asks for a chunk again that had arrived. Chunks that are wanted already change nothing. `coded`: from now on
+  // the reads of the version's units have bases (ReadAid::bases), so that a unit may come as differences.
+  virtual Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool coded) = 0;
   // Wants no chunk of the version any more. Open offers of it are still read.
   virtual void leave(const Digest& manifest) = 0;
   // A reader waits for a chunk; calls are counted.

@@ -94,8 +94,8 @@ void PeerSwarms::end() {
   directory_.end();
 }
 
-Status PeerSwarms::want(const Digest& manifest, std::span<const ChunkRun> runs) {
-  return receiver_->want(manifest, runs);
+Status PeerSwarms::want(const Digest& manifest, std::span<const ChunkRun> runs, bool coded) {
+  return receiver_->want(manifest, runs, coded);
 }
 
 void PeerSwarms::leave(const Digest& manifest) {

@@ -54,7 +54,7 @@ class PeerSwarms final : public VersionSwarms, public SwarmServer {
   void begin(LocalBytes& bytes);
   void end();  // waits for work that uses `bytes`; drops all replies and offers
 
-  Status want(const Digest& manifest, std::span<const ChunkRun> runs) override;
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool coded) override;
   void leave(const Digest& manifest) override;
   void wait_for(const Digest& manifest, const ChunkRun& run) override;
   void stop_waiting(const Digest& manifest, const ChunkRun& run) override;

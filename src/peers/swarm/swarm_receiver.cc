@@ -14,7 +14,7 @@ void SwarmReceiver::wake() {
   if (!ended_) parts_.wake();
 }
 
-Status SwarmReceiver::want(const Digest& manifest, std::span<const ChunkRun> runs) {
+Status SwarmReceiver::want(const Digest& manifest, std::span<const ChunkRun> runs, bool coded) {
   WEFT_TRY(const auto version, parts_.units(manifest));
   UnitSet units(version->count());
   for (const ChunkRun& run : runs) {
@@ -34,7 +34,7 @@ Status SwarmReceiver::want(const Digest& manifest, std::span<const ChunkRun> run
                                                 random_.next(), now);
     session = sessions_.emplace(manifest, std::move(fresh)).first->second.get();
   }
-  session->want(units, now);
+  session->want(units, coded, now);
   wake();
   return {};
 }
@@ -214,9 +214,9 @@ void SwarmReceiver::begin_word(const JoinCall& call) {
 
 void SwarmReceiver::begin_want(std::uint64_t session, WantCall call) {
   const Digest manifest = call.want.manifest;
+  const Asked asked{call.number, call.node, call.want.names};
   parts_.calls.begin(call.node, encode_request(std::move(call.want)), kWantPatience,
-                     [weak = weak_from_this(), manifest, session,
-                      asked = Asked{call.number, call.node}](Result<std::unique_ptr<Answer>> outcome) {
+                     [weak = weak_from_this(), manifest, session, asked](Result<std::unique_ptr<Answer>> outcome) {
                        if (const auto self = weak.lock())
                          self->want_answered(manifest, session, asked, std::move(outcome));
                      });
@@ -259,7 +259,7 @@ void SwarmReceiver::want_answered(const Digest& manifest, std::uint64_t serial, 
     SwarmSession* session = find(manifest, serial);
     if (session == nullptr) return;
     const std::uint64_t declined = session->downloads().declined();
-    auto unit = session->answered(asked.number, outcome, now);
+    auto unit = session->answered(asked.number, asked.names, outcome, now);
     if (!outcome.ok() && outcome.error().code == Errc::unreachable && parts_.gone) parts_.gone(asked.node);
     sums_.declined += session->downloads().declined() - declined;
     if (unit) {

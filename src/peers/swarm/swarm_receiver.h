@@ -68,7 +68,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   explicit SwarmReceiver(Parts parts);
 
   // As VersionSwarms. Errc::busy: too many versions. Errc::invalid: a chunk that the version lacks.
-  Status want(const Digest& manifest, std::span<const ChunkRun> runs);
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool coded = false);
   void leave(const Digest& manifest);
   void wait_for(const Digest& manifest, const ChunkRun& run);
   void stop_waiting(const Digest& manifest, const ChunkRun& run);
@@ -103,6 +103,7 @@ class SwarmReceiver final : public PeerOffer::Owner, public std::enable_shared_f
   struct Asked {
     SwarmNode number = 0;
     std::string node;
+    bool names = false;  // as in the Want
   };
   struct Calls {
     std::vector<JoinCall> words;

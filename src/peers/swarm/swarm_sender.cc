@@ -249,7 +249,7 @@ std::optional<Result<PeerReply>> SwarmSender::take(Queued& queued, SwarmTime now
   UnitWant want{*std::move(has), queued.want.first, queued.want.hungry, static_cast<std::uint8_t>(queued.want.traffic)};
   const std::uint64_t number = ++wants_;
   if (!session.uploads.want(*node, number, std::move(want), now)) return offer_of_nothing();
-  session.waiting.emplace(number, Waiting{*node, std::move(queued.reply)});
+  session.waiting.emplace(number, Waiting{*node, queued.want.names, std::move(queued.reply)});
   return std::nullopt;
 }
 
@@ -388,8 +388,13 @@ std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Ses
       if (answer->unit) session.uploads.ended(answer->node, *answer->unit, false);
       continue;
     }
-    Upload upload{manifest,     session.serial, session.version,
-                  answer->node, answer->unit,   std::move(waiting->second.reply)};
+    Upload upload{manifest,
+                  session.serial,
+                  session.version,
+                  answer->node,
+                  answer->unit,
+                  waiting->second.names,
+                  std::move(waiting->second.reply)};
     session.waiting.erase(waiting);
     if (upload.unit && waits_for_read(session.nodes.name(upload.node))) {
       session.uploads.ended(upload.node, *upload.unit, false);
@@ -406,15 +411,15 @@ std::optional<SwarmSender::Upload> SwarmSender::next(const Digest& manifest, Ses
 
 void SwarmSender::send(Upload upload, UnitStock& stock) {
   if (!upload.unit) return upload.reply.give(offer_of_nothing());
-  auto offer = stock.offer(*upload.version, *upload.unit);
+  auto offer = stock.offer(*upload.version, *upload.unit, upload.names);
   if (!offer.ok()) {
     failed(upload, offer.error());
     return upload.reply.give(offer_of_nothing());
   }
   if (stock.by_name()) return upload.reply.give(std::move(offer));
   offer->subject = fmt::format("unit {} of manifest {}", *upload.unit, to_hex(upload.manifest));
-  // A short unit is in the head: it is read once it was sent.
-  const std::uint64_t length = offer->windows.empty() ? 0 : upload.version->bytes(*upload.unit);
+  std::uint64_t length = 0;  // of a short unit, which is in the head, 0: it is read once it was sent
+  for (const auto& window : offer->windows) length += window->bytes().size();
   offer->ended = [weak = weak_from_this(), manifest = upload.manifest, session = upload.session, node = upload.node,
                   unit = *upload.unit, length](std::uint64_t read) {
     if (const auto self = weak.lock()) self->ended(manifest, session, node, unit, read >= length);

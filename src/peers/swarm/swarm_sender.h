@@ -98,6 +98,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
  private:
   struct Waiting {
     SwarmNode node = 0;
+    bool names = false;  // as in a Want
     PendingReply reply;
   };
   struct Session {
@@ -131,6 +132,7 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
     std::shared_ptr<const VersionUnits> version;
     SwarmNode node = 0;
     std::optional<std::uint32_t> unit;
+    bool names = false;  // as in a Want
     PendingReply reply;
   };
   struct Suspect {

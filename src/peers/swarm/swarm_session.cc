@@ -34,7 +34,8 @@ SwarmSession::SwarmSession(const Digest& manifest, std::shared_ptr<const Version
       join_at_(now),
       join_pause_(kJoinPause) {}
 
-void SwarmSession::want(const UnitSet& units, SwarmTime now) {
+void SwarmSession::want(const UnitSet& units, bool names, SwarmTime now) {
+  names_ = names_ || names;
   const bool was_done = downloads_.is_done();
   units.for_each([&](std::uint32_t unit) {
     if (downloads_.has().has(unit)) local_.remove(unit);
@@ -126,12 +127,14 @@ std::optional<WantCall> SwarmSession::next_want(SwarmTime now) {
   call.want.hungry = next->hungry;
   call.want.of_source = !of_clerk && call.node == source_;
   call.want.of_clerk = of_clerk;
+  call.want.names = names_ && !of_clerk;
   call.want.traffic = next->first ? Traffic::foreground : Traffic::ahead;
   return call;
 }
 
-// Errc::corrupt: the answer has not exactly the bytes of the unit, or has bytes of a unit that is offered by name.
-Result<OfferHead> SwarmSession::checked(const Answer& answer, bool by_name) const {
+// Errc::corrupt: the answer has not exactly the bytes of the unit, or of a clerk any bytes, or instead of a token other
+// bytes.
+Result<OfferHead> SwarmSession::checked(const Answer& answer, SwarmNode node, bool names) const {
   WEFT_TRY(const OfferHead offer, decode_offer(answer.head()));
   const auto unit = offer.offer.unit;
   if (!unit || *unit >= version_->count()) return offer;
@@ -140,14 +143,16 @@ Result<OfferHead> SwarmSession::checked(const Answer& answer, bool by_name) cons
     if (answer.length(window) > kAnswerBytesMax) return Error{Errc::corrupt, "a peer's offer: a window is too long"};
     bytes += answer.length(window);
   }
-  const std::uint64_t expected = by_name ? 0 : version_->bytes(*unit);
+  const std::uint64_t expected = is_clerk(node) ? 0 : names ? kTokenBytes : version_->bytes(*unit);
+  if (names && (answer.windows() != 1 || !offer.bytes.empty()))
+    return Error{Errc::corrupt, "a peer's offer: no token in place of the bytes"};
   if (bytes != expected)
     return Error{Errc::corrupt,
                  fmt::format("a peer's offer: expected {} bytes of unit {}, got {}", expected, *unit, bytes)};
   return offer;
 }
 
-std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::unique_ptr<Answer>>& outcome,
+std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, bool names, Result<std::unique_ptr<Answer>>& outcome,
                                                    SwarmTime now) {
   if (!outcome.ok()) {
     downloads_.unanswered(node, now);
@@ -157,20 +162,20 @@ std::optional<AcceptedUnit> SwarmSession::answered(SwarmNode node, Result<std::u
     return std::nullopt;
   }
   silences_.erase(node);
-  const bool by_name = is_clerk(node);
-  const auto offer = checked(**outcome, by_name);
+  const auto offer = checked(**outcome, node, names);
   if (!offer.ok()) {
     downloads_.unanswered(node, now);
     return std::nullopt;
   }
   const auto unit = offer->offer.unit;
   if (!downloads_.offered(node, unit, now)) {
-    if (by_name && unit) unread_.push_back(*unit);
+    if (is_clerk(node) && unit) unread_.push_back(*unit);
     return std::nullopt;
   }
   const Read read{node, giver_of(node), now};
   reads_.insert_or_assign(*unit, read);
-  return AcceptedUnit{*unit, {nodes_.name(node), std::move(outcome).value(), offer->bytes}, read.giver, read.given_up};
+  OfferPlace place{nodes_.name(node), std::move(outcome).value(), offer->bytes, names};
+  return AcceptedUnit{*unit, std::move(place), read.giver, read.given_up};
 }
 
 UnitGiver SwarmSession::giver_of(SwarmNode node) const {

@@ -71,7 +71,9 @@ class SwarmSession {
   const VersionUnits& version() const { return *version_; }
   std::uint64_t serial() const { return serial_; }  // no other session has it
 
-  void want(const UnitSet& units, SwarmTime now);  // a unit that this node had is lost
+  // A unit that this node had is lost. With `names`, partners and the source name the units that they offer from now on
+  // (Want::names).
+  void want(const UnitSet& units, bool names, SwarmTime now);
   // Wants nothing any more. next_want() then ends the session at the partners; nothing else may be called.
   void abandon() { downloads_.abandon(); }
   void arrived(std::span<const ChunkRun> runs, SwarmTime now);  // by the swarm or another way
@@ -83,8 +85,10 @@ class SwarmSession {
 
   // Returns the next want to send.
   std::optional<WantCall> next_want(SwarmTime now);
-  // A want was answered. Returns the unit to read, which owns the answer. Otherwise the caller drops the answer.
-  std::optional<AcceptedUnit> answered(SwarmNode node, Result<std::unique_ptr<Answer>>& outcome, SwarmTime now);
+  // A want was answered; `names`: as in that Want. Returns the unit to read, which owns the answer. Otherwise the
+  // caller drops the answer.
+  std::optional<AcceptedUnit> answered(SwarmNode node, bool names, Result<std::unique_ptr<Answer>>& outcome,
+                                       SwarmTime now);
   // An accepted unit is verified and stored, or was dropped.
   void read(std::string_view node, std::uint32_t unit, bool arrived, SwarmTime now);
 
@@ -135,7 +139,7 @@ class SwarmSession {
   UnitGiver giver_of(SwarmNode node) const;
   void meet_clerk(const std::string& node, SwarmTime now);
   void lost_source(SwarmTime now);
-  Result<OfferHead> checked(const Answer& answer, bool by_name) const;
+  Result<OfferHead> checked(const Answer& answer, SwarmNode node, bool names) const;
   void was_silent_for(SwarmNode node);
   void done_since(SwarmTime now);
   std::optional<SwarmTime> slow_at(std::uint32_t unit, const Read& read) const;
@@ -160,6 +164,7 @@ class SwarmSession {
   std::optional<SwarmNode> clerk_number_;    // of any clerk, and of no node: a clerk may be a partner as well
   std::deque<std::uint32_t> read_, unread_;  // units to report to the clerk
   ReceivedUnits received_;
+  bool names_ = false;  // wants ask for names
 
   bool hungry_ = false;  // and logged
 

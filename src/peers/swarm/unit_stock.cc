@@ -10,11 +10,11 @@ std::vector<ChunkRun> LocalStock::runs(const VersionUnits& version) {
   return local_runs(version, bytes_);
 }
 
-Result<PeerReply> LocalStock::offer(const VersionUnits& version, std::uint32_t unit) {
-  return offer_of(version, unit, bytes_);
+Result<PeerReply> LocalStock::offer(const VersionUnits& version, std::uint32_t unit, bool names) {
+  return names ? offer_with_token(version, unit, bytes_) : offer_of(version, unit, bytes_);
 }
 
-Result<PeerReply> OriginStock::offer(const VersionUnits& /*version*/, std::uint32_t unit) {
+Result<PeerReply> OriginStock::offer(const VersionUnits& /*version*/, std::uint32_t unit, bool /*names*/) {
   PeerReply reply;
   reply.head = encode_offer({unit});
   return reply;

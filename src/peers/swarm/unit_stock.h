@@ -17,8 +17,8 @@ class UnitStock {
  public:
   virtual ~UnitStock() = default;
   virtual std::vector<ChunkRun> runs(const VersionUnits& version) = 0;  // the chunks of a version that it has
-  // As offer_of() (peers/swarm/unit_offer.h).
-  virtual Result<PeerReply> offer(const VersionUnits& version, std::uint32_t unit) = 0;
+  // As offer_of() (peers/swarm/unit_offer.h), or with `names`, as in a Want, offer_with_token().
+  virtual Result<PeerReply> offer(const VersionUnits& version, std::uint32_t unit, bool names) = 0;
   // True: an offer is a name. Nothing on this node tells when its reader ends.
   virtual bool by_name() const = 0;
 };
@@ -27,7 +27,7 @@ class LocalStock final : public UnitStock {
  public:
   explicit LocalStock(LocalBytes& bytes) : bytes_(bytes) {}  // which outlive this
   std::vector<ChunkRun> runs(const VersionUnits& version) override;
-  Result<PeerReply> offer(const VersionUnits& version, std::uint32_t unit) override;
+  Result<PeerReply> offer(const VersionUnits& version, std::uint32_t unit, bool names) override;
   bool by_name() const override { return false; }
 
  private:
@@ -38,7 +38,7 @@ class LocalStock final : public UnitStock {
 class OriginStock final : public UnitStock {
  public:
   std::vector<ChunkRun> runs(const VersionUnits& version) override { return version.blobs(); }
-  Result<PeerReply> offer(const VersionUnits& version, std::uint32_t unit) override;
+  Result<PeerReply> offer(const VersionUnits& version, std::uint32_t unit, bool names) override;
   bool by_name() const override { return true; }
 };
 

@@ -71,8 +71,9 @@ class FakeSwarms final : public VersionSwarms {
 
   ~FakeSwarms() override { gives = false; }
 
-  Status want(const Digest& manifest, std::span<const ChunkRun> runs) override {
+  Status want(const Digest& manifest, std::span<const ChunkRun> runs, bool has_bases) override {
     ++calls;
+    coded = has_bases;
     if (refuses) return Error{Errc::busy, "fake: too many versions"};
     std::vector<std::vector<ChunkRun>> units;
     {
@@ -153,6 +154,7 @@ class FakeSwarms final : public VersionSwarms {
   }
 
   std::atomic<bool> gives = false, refuses = false, names = false, partners = false;
+  std::atomic<bool> coded = false;  // of the last want
   std::atomic<int> arrivals = 0, drops = 0, refutations = 0;
   mutable std::atomic<int> calls = 0;  // of want(), leave(), wait_for(), stop_waiting(), take() and has_partners()
 
@@ -189,12 +191,13 @@ class FakeSwarms final : public VersionSwarms {
   std::function<void()> call_;  // guarded by call_mutex_
 };
 
-// A source that counts chunks of offered units and other chunks.
+// A source that counts chunks of offered units and other chunks, and those of offered units with a base.
 class OfferSource final : public TwinsReads {
  public:
   using TwinsReads::TwinsReads;
   std::string_view name() const override { return "offers"; }
   bool reads_offers() const override { return true; }
+  bool codes() const override { return true; }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
     const auto count = static_cast<int>(chunks_of(runs).size());
@@ -204,18 +207,28 @@ class OfferSource final : public TwinsReads {
       const Chunks unit = chunks_in(aid.offered->runs());
       const Chunks asked = chunks_in(runs);
       if (!std::ranges::includes(unit, asked)) ++strangers;
+      based +=
+          static_cast<int>(std::ranges::count_if(aid.bases, [](const RunBase& base) { return !!base.place.pack; }));
     }
     auto got = twin_->read(manifest, runs, deadline, aid);
     if (!got.ok() || !aid.offered) return got;
     got->givers.assign(static_cast<std::size_t>(count), 7);
     if (wrong > 0 && wrong-- > 0) got->memory[0] ^= std::byte{1};
+    if (miscoded_next > 0 && !aid.bases.empty() && miscoded_next-- > 0) {
+      got->memory[0] ^= std::byte{1};
+      got->coded = {0};
+    }
     return got;
   }
   void arrived(const Digest& /*manifest*/, std::span<const ChunkRun> runs) override {
     announced += static_cast<int>(chunks_of(runs).size());
   }
   bool refuted(std::uint32_t /*giver*/) override { return true; }
+  void miscoded(std::uint32_t /*giver*/) override { ++miscodings; }
   std::atomic<int> offered = 0, ordinary = 0, strangers = 0, announced = 0, wrong = 0;
+  // The next chunks of offered units that come as wrong differences, and those that were the sender's fault.
+  std::atomic<int> miscoded_next = 0, miscodings = 0;
+  std::atomic<int> based = 0;
   std::function<void()> before_read;  // set before the first read; may be empty
 };
 

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "away.h"
 #include "made_transfer.h"
@@ -36,6 +39,35 @@ struct Queued {
   void arrive(const FetchTask& task) {
     for (std::size_t unit = task.unit; unit < task.end; ++unit) task.transfer->arrive(unit, {});
     queue.ended(task);
+  }
+};
+
+using Wanted = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // first chunk and count
+
+// A transfer that may swarm. Its blob has a base.
+struct Based : Queued {
+  Based() {
+    const ContentId blob = transfer->plan.blobs.front().id;
+    ContentId base = blob;
+    base.root.bytes[1] = 1;
+    transfer->bases = std::make_shared<VersionBases>("m@2", "m@1", BasePairs{{blob, {base, 1}}});
+    transfer->expect_comparisons();
+    transfer->may_swarm = true;
+  }
+  // The runs of the new calls, which all want chunks that may have a base.
+  Wanted wanted() {
+    Wanted out;
+    for (const SwarmFetch::Call& call : swarm.take_calls()) {
+      CHECK(call.kind == SwarmFetch::Call::Kind::want);
+      CHECK(call.coded);
+      for (const ChunkRun& run : call.runs) out.emplace_back(run.first, run.count);
+    }
+    return out;
+  }
+  std::vector<UnitState> states_from(std::size_t unit, std::size_t count = 7) const {
+    std::vector<UnitState> out;
+    for (std::size_t i = 0; i < count; ++i) out.push_back(transfer->state(unit + i));
+    return out;
   }
 };
 
@@ -137,7 +169,7 @@ TEST_CASE("units that equal the base are copied by one worker while others fetch
   one.source->ready = Readiness::busy;
   one.queue.want_ahead(one.transfer, {0, 8});
   for (std::size_t unit = 2; unit < 8; ++unit) one.transfer->set_same(unit, true);
-  one.queue.found_same(one.transfer);
+  one.queue.compared(one.transfer, {0, 8});
   const auto task = one.queue.take();
   REQUIRE(task);
   CHECK(task->same);
@@ -152,6 +184,61 @@ TEST_CASE("units that equal the base are copied by one worker while others fetch
   for (std::size_t unit = 0; unit < 8; ++unit) CHECK(!one.transfer->is_same(unit));
   CHECK(!one.queue.take());
   CHECK(one.queue.units() == 8);
+}
+
+TEST_CASE("of a blob with a base one unit joins the swarm, and the others once the blob is compared, or are copied") {
+  Based one;
+  one.queue.want_ahead(one.transfer, {0, 8});
+  CHECK(one.transfer->state(0) == UnitState::in_swarm);
+  CHECK(one.states_from(1) == std::vector(7, UnitState::held));
+  CHECK(one.wanted() == Wanted{{0, 1}});
+  CHECK(one.queue.units() == 8);
+  CHECK(one.queue.is_idle());
+  one.queue.want(one.transfer, 5);  // a reader leaves it to the swarm
+  CHECK(one.transfer->state(5) == UnitState::held);
+  one.queue.want_ahead(one.transfer, {0, 8});
+  CHECK(one.wanted().empty());
+
+  for (std::size_t unit = 1; unit < 6; ++unit) one.transfer->set_same(unit, true);
+  one.transfer->compared(0, {});
+  one.queue.compared(one.transfer, {0, 8});
+  CHECK(one.wanted() == Wanted{{6, 2}});
+  CHECK(one.states_from(1, 5) == std::vector(5, UnitState::queued));
+  const auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->same);
+  CHECK(task->unit == 1);
+}
+
+TEST_CASE("units of a blob with a base wait while a worker fetches one of them, and are wanted if that fails") {
+  Based one;
+  one.queue.want_now(one.transfer, 3);
+  const auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 3);
+  CHECK(task->end == 4);
+  one.queue.want_ahead(one.transfer, {0, 3});
+  CHECK(one.wanted().empty());
+  CHECK(one.transfer->state(0) == UnitState::held);
+  one.swarm.silent();
+  CHECK(one.wanted().empty());
+  one.transfer->fail(3, {Errc::io, "its disk fails"});
+  one.queue.ended(*task);
+  one.swarm.silent();
+  CHECK(one.wanted() == Wanted{{0, 1}});
+  CHECK(one.states_from(0, 3) == std::vector{UnitState::in_swarm, UnitState::held, UnitState::held});
+}
+
+TEST_CASE("held units come by the ordinary way if their swarm is left") {
+  for (const bool is_read : {true, false}) {
+    CAPTURE(is_read);
+    Based one;
+    one.transfer->is_read = is_read;
+    one.queue.want_ahead(one.transfer, {0, 3});
+    CHECK(one.swarm.leave(one.transfer->manifest).size() == (is_read ? 3U : 0U));
+    CHECK(one.states_from(0, 3) == std::vector(3, is_read ? UnitState::queued : UnitState::idle));
+    CHECK(!one.transfer->awaits_comparison(1));
+  }
 }
 
 }  // namespace weft::testing

@@ -47,9 +47,8 @@ struct Scene {
   FetchOptions options;
   std::optional<Fetcher> fetcher;
 
-  explicit Scene(std::size_t chunks = kChunks) : away(std::vector<std::size_t>(chunks, kDigestChunk)) {
-    options.swarms = &swarms;
-  }
+  explicit Scene(std::size_t chunks = kChunks) : Scene(std::vector<std::size_t>(chunks, kDigestChunk)) {}
+  explicit Scene(const std::vector<std::size_t>& blobs) : away(blobs) { options.swarms = &swarms; }
   void open() {
     std::vector<std::shared_ptr<BlobSource>> sources{source};
     if (origin) sources.push_back(origin);
@@ -76,6 +75,42 @@ struct Scene {
   }
 };
 
+// The second version of one blob. Its first kSame chunks are those of the first version, which is local.
+struct NextVersion : Scene {
+  static constexpr std::size_t kSame = 30;
+  std::atomic<int> damaged = 0;
+  ContentId base, blob;
+
+  NextVersion() : Scene(std::vector<std::size_t>{kChunks * kDigestChunk}) {
+    options.damaged = [this](const ContentId&) { ++damaged; };
+    open();
+    swarms.gives = true;
+    check_whole();
+    REQUIRE(swarms.wait_until([&] { return swarms.arrivals == static_cast<int>(kChunks); }));
+    REQUIRE(fetcher->wait_indexed(away.version).ok());
+    CHECK(!swarms.coded);
+    base = away.file.extents.front().id;
+    away.change({kSame * kDigestChunk});
+    blob = away.file.extents.front().id;
+    source->offered = source->ordinary = 0;
+    swarms.arrivals = 0;
+  }
+  ~NextVersion() { fetcher.reset(); }  // it calls options.damaged
+  ChunkRun part(std::size_t chunk) const { return {blob, chunk, 1}; }
+  // The chunks of the version that the swarm was asked for; a condition of wait_until().
+  std::size_t wanted() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(swarms.wanted(), [&](const Chunk& chunk) { return chunk.first == blob; }));
+  }
+  bool wants(std::size_t chunk) const { return swarms.wanted().contains({blob, chunk}); }
+  void damage_base() {
+    const auto place = must(away.store.open_blob(base));
+    const std::string path = away.store.pack_path(place.pack->id());
+    std::string pack = read_text(path);
+    for (std::size_t chunk = 0; chunk < kSame; ++chunk) pack[place.offset + chunk * kDigestChunk] ^= 1;
+    write_file(path, pack);
+  }
+};
 }  // namespace
 
 TEST_CASE("a large version comes by its swarm, in the order of its offers") {
@@ -290,6 +325,94 @@ TEST_CASE("a unit of several chunks is read in parts, without those that are loc
   CHECK(scene.swarms.drops == 0);
   const auto places = must(scene.fetcher->here(runs));
   CHECK(std::ranges::all_of(places, [](const OpenPlace& place) { return place.pack != nullptr; }));
+}
+
+TEST_CASE("a version with a base comes by its swarm, without the chunks that equal the base") {
+  NextVersion next;
+  constexpr std::size_t kCome = kChunks - NextVersion::kSame + 1;  // one chunk is compared first
+  next.check_whole();
+  CHECK(next.source->offered == static_cast<int>(kCome));
+  CHECK(next.source->based == static_cast<int>(kCome));
+  CHECK(next.source->ordinary == 0);
+  CHECK(next.swarms.coded);
+  CHECK(next.swarms.wait_until([&] { return next.wanted() == kCome; }));
+  CHECK(next.swarms.wait_until([&] { return next.swarms.arrivals == static_cast<int>(kCome); }));
+  CHECK(next.swarms.drops == 0);
+  CHECK(next.fetcher->status().coded.same_bytes == (NextVersion::kSame - 1) * kDigestChunk);
+  next.fetcher.reset();
+  CHECK(next.source->announced == 2 * static_cast<int>(kChunks));  // also copies, so that the node can send them
+}
+
+TEST_CASE("a version with a base comes whole by its swarm if no base is wanted") {
+  NextVersion next;
+  next.fetcher->set_policy({UINT64_MAX, ColdPolicy::automatic, false});
+  next.check_whole();
+  CHECK(next.source->offered == static_cast<int>(kChunks));
+  CHECK(next.source->based == 0);
+  CHECK(!next.swarms.coded);
+  CHECK(next.fetcher->status().coded.same_bytes == 0);
+}
+
+TEST_CASE("a wrong difference of an offered unit is replaced by plain bytes of its sender, which is not banned") {
+  for (const bool damaged : {false, true}) {
+    CAPTURE(damaged);
+    NextVersion next;
+    if (damaged) next.damage_base();
+    next.source->miscoded_next = 1;
+    next.check_whole();
+    CHECK(next.swarms.refutations == 0);
+    CHECK(next.swarms.drops == 0);
+    CHECK(next.source->ordinary == 0);
+    CHECK(next.source->miscodings == (damaged ? 0 : 1));
+    CHECK(next.damaged == (damaged ? 1 : 0));
+    CHECK(next.fetcher->status().coded.failed == 1);
+    // A damaged base is not used any more.
+    const std::size_t same = damaged ? 0 : NextVersion::kSame - 1;
+    CHECK(next.fetcher->status().coded.same_bytes == same * kDigestChunk);
+    CHECK(next.source->offered == static_cast<int>(kChunks - same) + 1);
+  }
+}
+
+TEST_CASE("wrong plain bytes of a version with a base ban their sender") {
+  NextVersion next;
+  next.source->wrong = 1;
+  next.check_whole();
+  CHECK(next.swarms.refutations == 1);
+  CHECK(next.swarms.drops == 1);
+  CHECK(next.source->ordinary == 0);
+}
+
+TEST_CASE("a reader gets a chunk that is held for a comparison, and the comparison then needs no other chunk") {
+  NextVersion next;
+  next.swarms.gives = false;
+  auto all = std::async(std::launch::async, [&] { return next.bring_all().ok(); });
+  REQUIRE(next.swarms.wait_until([&] { return next.wants(0); }));
+  CHECK(next.swarms.wait_until([&] { return next.wanted() == 1; }));
+  CHECK(next.away.bring(*next.fetcher, {2 * kDigestChunk, 10}).ok());
+  CHECK(next.source->ordinary >= 1);
+  CHECK(next.source->offered == 0);
+  next.swarms.offer(next.manifest(), {next.part(0)});
+  for (std::size_t chunk = NextVersion::kSame; chunk < kChunks; ++chunk)
+    next.swarms.offer(next.manifest(), {next.part(chunk)});
+  CHECK(all.get());
+  next.check_whole();
+  CHECK(next.fetcher->status().coded.same_bytes > 0);
+}
+
+TEST_CASE("a unit of several chunks is read without those that are copied from the base") {
+  NextVersion next;
+  next.swarms.gives = false;
+  auto all = std::async(std::launch::async, [&] { return next.bring_all().ok(); });
+  REQUIRE(next.swarms.wait_until([&] { return next.wants(0); }));
+  next.swarms.offer(next.manifest(), {next.part(0)});
+  REQUIRE(next.swarms.wait_until([&] { return next.wants(kChunks - 1); }));
+  const std::size_t before = 4;  // same chunks before the first other one
+  next.swarms.offer(next.manifest(), {{next.blob, NextVersion::kSame - before, before + kChunks - NextVersion::kSame}});
+  CHECK(all.get());
+  CHECK(next.source->offered == 1 + static_cast<int>(kChunks - NextVersion::kSame));
+  CHECK(next.swarms.wait_until([&] { return next.swarms.arrivals == 2; }));
+  CHECK(next.swarms.drops == 0);
+  next.check_whole();
 }
 
 TEST_CASE("a fetcher ends while a swarm owes it units, and leaves the swarm") {

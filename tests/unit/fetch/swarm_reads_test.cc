@@ -8,6 +8,7 @@
 #include "fake_swarms.h"
 #include "fetch/fetch_bases.h"
 #include "fetch/fetched_bytes.h"
+#include "fetch/same_copies.h"
 #include "os/sys.h"
 
 namespace weft::testing {
@@ -37,7 +38,8 @@ struct Parts {
   CacheRoom room{shards.store, state, sources, CacheSpace([] { return std::nullopt; })};
   UnitOutcomes outcomes{state, room, options};
   std::shared_ptr<const DecodedVersion> content = must(manifests.content(shards.version));
-  SwarmReads reads{SwarmReads::Parts{swarms, state, planner, sources, room, outcomes}};
+  SameCopies same{{state, sources, bases, bytes, room, outcomes}};
+  SwarmReads reads{SwarmReads::Parts{swarms, state, planner, sources, bases, room, outcomes, same}};
 
   explicit Parts(std::size_t chunks = kEach) : shards(3, chunks) { bases.allow(false); }
 

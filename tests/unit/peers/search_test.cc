@@ -135,6 +135,32 @@ TEST_CASE("the only peer that is known, silent, leaves time for one that a direc
   CHECK(it.passed() < kPatience);
 }
 
+TEST_CASE("a search of one node asks no other, and has all of its time") {
+  World it;
+  it.have({"b"});
+  it.does = {{"a", [](PeerSearch::Try&) -> Status { return {}; }}, {"b", fails}, {"c", [&it](PeerSearch::Try& one) {
+                                                                                    return it.silence(one);
+                                                                                  }}};
+  const auto search_of = [&it](const std::string& only) {
+    it.asked.clear();
+    PeerSearch search(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience, only);
+    CHECK(search.may_have(only, it.run));
+    return search.run(&it.run, it.attempt());
+  };
+  CHECK(search_of("a").ok());
+  CHECK(it.asked == "a");
+  CHECK(code_of(search_of("b")) == Errc::io);
+  CHECK(it.asked == "b");
+  CHECK(code_of(search_of("d")) == Errc::not_found);
+  CHECK(it.asked == "d");
+  CHECK(code_of(search_of("no member")) == Errc::not_found);
+  CHECK(it.asked.empty());
+  CHECK(it.passed() == milliseconds(0));
+  CHECK(code_of(search_of("c")) == Errc::timed_out);
+  CHECK(it.asked == "c");
+  CHECK(it.passed() == kPatience);
+}
+
 TEST_CASE("bytes that come put the deadline off") {
   World it;
   PeerSearch search(it.scene, it.row.manifest, Wanted::bytes, it.time.now() + kPatience);

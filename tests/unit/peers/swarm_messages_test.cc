@@ -120,6 +120,10 @@ TEST_CASE("a want survives encoding, and the largest fits into one message") {
     CHECK(survives(largest));
     CHECK(encode_request(largest).size() <= kRequestBytesMax);
   }
+  Want named = want_of(kUnitSetBytesMax, kUnitsMax - 1);
+  named.names = true;
+  CHECK(survives(named));
+  CHECK(encode_request(named).size() <= kRequestBytesMax);
   CHECK(UnitSet::full(kUnitsMax).encode().size() == kUnitSetBytesMax);
 }
 
@@ -131,6 +135,9 @@ TEST_CASE("a want beyond the limits is refused") {
   CHECK(refused(want_of(kUnitSetBytesMax, UINT32_MAX)));
   Want want = want_of(1);
   want.traffic = static_cast<Traffic>(2);
+  CHECK(refused(want));
+  want = want_of(1);
+  want.of_clerk = want.names = true;
   CHECK(refused(want));
 }
 

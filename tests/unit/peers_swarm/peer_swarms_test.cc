@@ -78,7 +78,7 @@ struct Node {
   }
   // Reads units until all have come. False: none came for a long time.
   bool fetch_all() {
-    must(swarms.want(version.manifest(), version.runs()));
+    must(swarms.want(version.manifest(), version.runs(), false));
     while (bytes.count() < version.units()->count()) {
       {
         std::unique_lock lock(mutex);
@@ -138,7 +138,7 @@ TEST_CASE("a node joins at itself, and fetches a version from its source") {
   CHECK(a.swarms.figures().received.from_source == 40);
   CHECK(a.swarms.figures().swarms == 0);
   s.swarms.end();
-  CHECK(a.swarms.want(version.manifest(), version.runs()).error().code == Errc::cancelled);
+  CHECK(a.swarms.want(version.manifest(), version.runs(), false).error().code == Errc::cancelled);
 }
 
 TEST_CASE("a node is its own clerk of the origin") {
@@ -177,7 +177,7 @@ TEST_CASE("swarms end while wants and joins wait") {
   Node a(version, network, "a");
   s.swarms.begin(s.bytes);
   a.swarms.begin(a.bytes);
-  must(a.swarms.want(version.manifest(), version.runs()));
+  must(a.swarms.want(version.manifest(), version.runs(), false));
   s.swarms.receive("a", Join{version.manifest(), "", Join::State::fetches},
                    PendingReply(std::make_shared<KeptReply>()));
   s.swarms.end();

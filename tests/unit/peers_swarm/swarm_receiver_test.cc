@@ -49,7 +49,7 @@ struct Receiving {
   explicit Receiving(bool reads = true) : reads_origin(reads) {}
   ~Receiving() { receiver->end(); }
 
-  Status want_all() { return receiver->want(version.manifest(), version.runs()); }
+  Status want_all(bool coded = false) { return receiver->want(version.manifest(), version.runs(), coded); }
   void run() { receiver->run(); }
   void pass(std::chrono::milliseconds duration) {
     time.pass(duration);
@@ -254,6 +254,103 @@ TEST_CASE("an offer with other than the bytes of its unit is not taken") {
   CHECK(node.open<Want>() == Counts{{"p", kWantsOpen - 4}});  // it is asked again after a while
   node.pass(Downloads::kAskFailedAgain);
   CHECK(node.open<Want>()["p"] >= kWantsOpen);
+}
+
+TEST_CASE("a receiver with a base asks for names, and takes an offer with a token") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all(true).ok());
+  node.run();
+  node.introduce({{"p"}, "s"});
+  for (const std::string from : {"p", "s"}) {
+    const std::uint32_t unit = from == "p" ? 3 : 4;
+    CHECK(node.reply(from, must(offer_with_token(*node.version.units(), unit, node.bytes))).names);
+    const auto offer = node.take();
+    REQUIRE(offer);
+    CHECK(offer->has_token());
+    CHECK(!offer->by_name());
+    CHECK(offer->node() == from);
+    CHECK(offer->unit() == unit);
+    CHECK(offer->place().head.empty());
+    CHECK(offer->place().answer->length(0) == kTokenBytes);
+    const std::size_t ends = node.ends.size();
+    offer->close();
+    CHECK(node.ends.size() == ends + 1);
+    CHECK(offer->has_token());
+    offer->arrived();
+    CHECK(node.ends.size() == ends + 1);
+  }
+  CHECK(node.status().received.from_partners == 1);
+  CHECK(node.status().received.from_source == 1);
+}
+
+TEST_CASE("the answer to a want for a name that has not exactly a token is not taken") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all(true).ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  const auto named = [](const std::vector<std::size_t>& windows, std::size_t in_head) {
+    PeerReply reply;
+    reply.head = encode_offer({3});
+    reply.head.resize(reply.head.size() + in_head);
+    for (const std::size_t size : windows)
+      reply.windows.push_back(must(WindowMemory::of_bytes(std::vector<std::byte>(size))));
+    return reply;
+  };
+  node.offer("p", 3);  // the bytes of the unit
+  node.reply("p", named({}, 0));
+  node.reply("p", named({}, kTokenBytes));
+  node.reply("p", named({kTokenBytes}, TestVersion::kUnitBytes));
+  node.reply("p", named({kTokenBytes - 1}, 1));
+  node.reply("p", named({kTokenBytes - 1}, 0));
+  node.reply("p", named({kTokenBytes + 1}, 0));
+  node.reply("p", named({kTokenBytes - 1, 1}, 0));
+  node.reply("p", named({TestVersion::kUnitBytes, kTokenBytes}, 0));
+  CHECK(!node.take());
+  node.run();
+  CHECK(node.open<Want>() == Counts{{"p", kWantsOpen - 9}});
+  node.pass(Downloads::kAskFailedAgain);
+  node.reply("p", named({kTokenBytes}, 0));
+  CHECK(node.take());
+}
+
+TEST_CASE("an offer is judged by its want: one that asked for bytes gets bytes, also if names are asked for by now") {
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  REQUIRE(node.want_all(true).ok());
+  CHECK(!node.reply("p", must(offer_with_token(*node.version.units(), 2, node.bytes))).names);
+  CHECK(!node.take());
+  CHECK(!node.offer("p", 3).names);
+  const auto offer = node.take();
+  REQUIRE(offer);
+  CHECK(!offer->has_token());
+  offer->arrived();
+  node.pass(Downloads::kAskFailedAgain);
+  CHECK(std::get<Want>(node.calls.begun.back().request).names);
+}
+
+TEST_CASE("a clerk is asked for no names: it gives nothing else") {
+  Receiving node;
+  REQUIRE(node.want_all(true).ok());
+  node.run();
+  node.introduce({{"p"}, "", true});
+  std::size_t of_clerk = 0;
+  for (const Begun& one : node.calls.begun) {
+    const auto* want = std::get_if<Want>(&one.request);
+    REQUIRE(want != nullptr);
+    CHECK(want->names == !want->of_clerk);
+    of_clerk += want->of_clerk ? 1 : 0;
+  }
+  CHECK(of_clerk == kWantsOpen / 2);
+  node.name(3);
+  const auto offer = node.take();
+  REQUIRE(offer);
+  CHECK(offer->by_name());
+  CHECK(!offer->has_token());
 }
 
 TEST_CASE("a want that is answered without a unit is asked again") {

@@ -155,6 +155,46 @@ TEST_CASE("the bytes of a short unit follow the offer in the head") {
   CHECK(node.status().uploads == 0);
 }
 
+TEST_CASE("the offer of a name has a token in place of the bytes, and its upload ends as any other") {
+  for (const std::size_t unit_bytes : {TestVersion::kUnitBytes, std::size_t{100}})
+    for (const bool is_read : {true, false}) {
+      CAPTURE(unit_bytes);
+      CAPTURE(is_read);
+      Sending node(1, unit_bytes);
+      node.bytes.add_all();
+      Want want;
+      want.manifest = node.version.manifest();
+      want.has = node.has.encode();
+      want.of_source = want.names = true;
+      const Asked a = node.want_of("a", want);
+      CHECK(unit_of(a) == Unit(0));
+      CHECK((*a->reply)->head.size() == kOfferBytes);
+      REQUIRE((*a->reply)->windows.size() == 1);
+      CHECK((*a->reply)->windows.front()->bytes().size() == kTokenBytes);
+      const Asked b = node.want_of("b", std::move(want));
+      CHECK(!b->reply);
+      CHECK(node.status().uploads == 1);
+      end(a, is_read ? kTokenBytes : 0);
+      node.sender->run();
+      CHECK(b->reply.has_value() == !is_read);
+      CHECK(node.status().sent == (is_read ? 1U : 0U));
+    }
+}
+
+TEST_CASE("a unit whose bytes are gone is not named") {
+  Sending node(2);
+  node.bytes.add(0);
+  node.has.add(0);
+  CHECK(!node.want("a")->reply);  // opens the session: the node has the unit 0
+  node.bytes.remove(0);
+  Want want;
+  want.manifest = node.version.manifest();
+  want.has = UnitSet(2).encode();
+  want.names = true;
+  CHECK(unit_of(node.want_of("b", std::move(want))) == Unit());
+  CHECK(node.status().here == 0);
+}
+
 TEST_CASE("a want waits until a unit comes that the asker lacks") {
   Sending node(4);
   node.has.add(0);

@@ -69,6 +69,23 @@ TEST_CASE("three nodes fetch a version from each other, and the source sends eac
   CHECK(world.sent(fetching.source).is_source);
 }
 
+TEST_CASE("three nodes with a base name the units of a version to each other, and the source names each once") {
+  Fetching fetching({"a", "b", "c"});
+  World& world = fetching.world;
+  world.directories = {"a", "b"};
+  world.coded = true;
+  world.reads = [](World::Node& /*node*/, PeerOffer& offer) {
+    CHECK(offer.has_token());
+    return true;
+  };
+  fetching.want_all();
+  REQUIRE(world.run_until([&] { return fetching.all_have_all(); }));
+  for (const World::Node* node : fetching.nodes) CHECK(fetching.read(*node) == kUnits);
+  CHECK(fetching.read_from("s") == kUnits);
+  CHECK(world.run_until([&] { return world.sent(fetching.source).uploads == 0; }));
+  CHECK(world.sent(fetching.source).sent == kUnits);
+}
+
 TEST_CASE("a node that comes later gets its units from those before it") {
   Fetching fetching({"a", "b", "c"});
   World& world = fetching.world;

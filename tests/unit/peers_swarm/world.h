@@ -56,6 +56,7 @@ class World {
 
   TestVersion version;
   const bool has_origin;
+  bool coded = false;  // the receivers ask for names, and get the bytes by another way
   ManualTime time;
   std::vector<std::string> directories, holders;
   std::string source;
