@@ -33,8 +33,8 @@ class PeerSearch {
  public:
   enum class Wanted : std::uint8_t { manifest, digests, bytes };
   // `deadline` is for all tries together. Signs of a peer's life extend it: bytes and the reply that a request is
-  // queued (came()), a peer that gives other bytes to this node, and an overloaded peer. A search with
-  // `only` asks the node of this id alone, and the node may be silent until the deadline.
+  // queued (came()), a peer that gives other bytes to this node, and an overloaded peer. A node id
+  // in `only` restricts the search to this node, whose silence may last until the deadline.
   PeerSearch(const PeerScene& scene, const Digest& manifest, Wanted wanted, Deadline deadline, std::string only = {});
 
   // One request to one peer.
