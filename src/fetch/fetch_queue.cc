@@ -56,7 +56,8 @@ void FetchQueue::want(const std::shared_ptr<Transfer>& transfer, std::size_t uni
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running || is_for_swarm(state)) return;
   const bool at_start = transfer->plan.units[unit].offset < kFileStart;
-  if (state == UnitState::idle && at_start && swarm_.takes(*transfer)) return swarm_.add(transfer, unit);
+  const bool swarms = state == UnitState::idle && at_start && !transfer->is_same(unit) && swarm_.takes(*transfer);
+  if (swarms) return swarm_.add(transfer, unit);
   want_now(transfer, unit);
 }
 
@@ -71,7 +72,7 @@ void FetchQueue::want_ahead(const std::shared_ptr<Transfer>& transfer, Units uni
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::queued || state == UnitState::running || is_for_swarm(state))
       continue;
-    if (swarms) {
+    if (swarms && !transfer->is_same(unit)) {  // a unit that equals its base needs no other node
       swarm_.add(transfer, unit);
       continue;
     }

@@ -12,6 +12,9 @@ pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, net
 TENSORS, TENSOR_BYTES = 8, 8 * MIB
 SHARE = 0.15  # of the elements that a step changes; the differences have about 4 MiB
 CHANGED_BYTES = LARGE_BYTES // 4  # of the tensor that changes in part
+# Of so few units, that the holder sends to all: some twice, as all begin at once. 4 if each node gets its own, and 4 for
+# one copy of the whole version.
+CHANGED_COPIES_MAX = 2.5
 SLOW_LINK = "50mbit"  # so that the nodes begin before the first of them ends
 
 
@@ -74,7 +77,7 @@ def test_chunks_that_did_not_change_are_asked_of_no_node(cluster, nodes, tmp_pat
     for process in [node.store.start("prefetch", "model@2") for node in others]:
         code, said = end(process)
         assert code == 0, said
-    assert copies(holder, before, CHANGED_BYTES) <= COPIES_MAX
+    assert copies(holder, before, CHANGED_BYTES) <= CHANGED_COPIES_MAX
     for node in others:
         now = sparse(node)
         assert now["version_same_bytes"] > 0.6 * LARGE_BYTES and now["failed"] == 0

@@ -18,7 +18,7 @@ REQUESTS = 10_000
 ASKERS = 64  # nodes that the requests come from
 NEWCOMERS = 500  # nodes that join at once
 BAD_SETS = ("oversized", "undersized", "beyond")  # of units, in a request
-REQUESTS_MEMORY_MAX = (16 << 20) * PATIENCE  # more than before, whatever is asked
+REQUESTS_MEMORY_MAX = (16 << 20) * PATIENCE ** 2  # more than before, whatever is asked; a sanitizer keeps what is freed
 VERSIONS_MAX = 1024  # that a directory node keeps members of
 
 PARTNER_FAULTS = {  # of hostile_member.h: whether it offers units, and whether askers decline units

@@ -343,6 +343,14 @@ TEST_CASE("a version with a base comes by its swarm, without the chunks that equ
   CHECK(next.source->announced == 2 * static_cast<int>(kChunks));  // also copies, so that the node can send them
 }
 
+TEST_CASE("a reader in order gets equal chunks from the base, also those that it asks for after the comparison") {
+  NextVersion next;
+  for (std::size_t chunk = 0; chunk < kChunks; ++chunk)
+    REQUIRE(next.away.bring(*next.fetcher, {chunk * kDigestChunk, kDigestChunk}, 4 * kDigestChunk).ok());
+  CHECK(next.fetcher->status().coded.same_bytes == (NextVersion::kSame - 1) * kDigestChunk);
+  CHECK(next.source->offered + next.source->ordinary == static_cast<int>(kChunks - NextVersion::kSame + 1));
+}
+
 TEST_CASE("a version with a base comes whole by its swarm if no base is wanted") {
   NextVersion next;
   next.fetcher->set_policy({UINT64_MAX, ColdPolicy::automatic, false});

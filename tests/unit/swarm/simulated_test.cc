@@ -18,7 +18,7 @@ constexpr std::uint32_t kNodes = 256, kDying = 13, kSlow = 26;
 constexpr std::uint64_t kSize = 64U << 20U;
 // WorldResult::digest of simulated(1). A change of the rule or of the simulator's model changes it: then the tables of
 // `scripts/bench swarm` change too.
-constexpr std::uint64_t kDigest = 0;
+constexpr std::uint64_t kDigest = 3253533792671441289U;
 
 WorldResult simulated(std::uint64_t seed) {
   WorldOptions options;
