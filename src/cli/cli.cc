@@ -13,8 +13,6 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kVersionText = "weft " WEFT_VERSION "\n";
-
 constexpr std::size_t kErrorBytesMax = 8192;  // enough for a message with two paths
 
 constexpr std::string_view kStoreHelp = "the directory of the store; `weft --help` has the default";
@@ -128,7 +126,7 @@ class Program {
       return usage_error(words.rest,
                          fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
-    if (given("--version", "-V")) return print(kVersionText);
+    if (given("--version", "-V")) return print(fmt::format("weft {}\n", environment_.version));
     if (words.command == "help" || given("--help", "-h")) return print(program_help());
     if (!words.rest.empty() && words.rest.front() != "--store" && words.rest.front() != "--trust-store")
       return usage_error(words.rest,
@@ -155,7 +153,7 @@ class Program {
         "                 $XDG_DATA_HOME/weft, usually ~/.local/share/weft, for other users)\n"
         "  --trust-store  as root, use the store even if other users can write to it\n"
         "  -h, --help     print this text; `weft COMMAND --help` describes a command\n"
-        "  -V, --version  print the version of the program\n\n"
+        "  -V, --version  print the version, the commit and the build type\n\n"
         "MODEL[@V] names a version: V is a number, a tag or \"latest\". The default is the\n"
         "latest version. weft(1) is the manual.\n"
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 128 + N stopped by signal N.\n";
