@@ -73,7 +73,6 @@ def inodes_held():
 class Bench:
     def __init__(self, build, directory, tensors):
         self.weft = build / "src/cli/weft"
-        os.environ["PATH"] = f"{(build / 'fuse').resolve()}:{os.environ['PATH']}"  # mount.weft is looked for there
         self.dir = directory
         self.store, self.mount = directory / "store", directory / "mnt"
         self.versions = max(1, tensors // TENSORS_PER_VERSION)

@@ -98,7 +98,6 @@ class ScaleStore:
     def __init__(self, build, directory, memory, shape, count):
         self.weft = build / "src/cli/weft"
         self.filler = build / "bench/weft_bench_scale_fill"
-        os.environ["PATH"] = f"{build / 'fuse'}:{os.environ['PATH']}"  # weft looks for mount.weft there
         self.directory, self.path, self.filled = directory, directory / "store", memory / "store"
         self.shape, self.count = shape, count
         middle = count // 2 + 1

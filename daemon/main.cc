@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/version/version.h"
 #include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
@@ -39,7 +40,7 @@ std::string help_text() {
     row(fmt::format("{} {}", option_of(setting), setting.placeholder), setting.help);
   row("--check", "check the settings and what they name, print all that is wrong, and exit");
   row("-h, --help", "print this text and exit");
-  row("-V, --version", "print the version and exit");
+  row("-V, --version", "print the version, the commit and the build type, and exit");
   return text;
 }
 
@@ -127,7 +128,7 @@ Status act(const CommandLine& line) {
       std::cout << help_text();
       return {};
     case CommandLine::Action::version:
-      std::cout << "weftd " << WEFT_VERSION << '\n';
+      std::cout << "weftd " << version_text() << '\n';
       return {};
     case CommandLine::Action::check:  // run_weftd() does it
       return {};

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/version/version.h"
 #include "fuse/announce/announcer.h"
 #include "fuse/process/announcer_process.h"
 #include "fuse/process/background.h"
@@ -174,7 +175,7 @@ Status act(const CommandLine& line) {
       std::cout << help_text();
       return {};
     case Action::version:
-      std::cout << "mount.weft " << WEFT_VERSION << '\n';
+      std::cout << "mount.weft " << version_text() << '\n';
       return {};
     case Action::mount:
       return mount_store(line.mount);

@@ -1,225 +1,24 @@
-# fish completion for weft(1)
+# fish completion for weft(1). `weft --complete` has the answers.
 
-# The --store of the command line, if it has one.
-function __weft_store
-    set -l words (commandline -opc)
-    for i in (seq (count $words))
-        set -l value
-        if test "$words[$i]" = --store; and test $i -lt (count $words)
-            set value $words[(math $i + 1)]
-        else if string match -q -- '--store=*' $words[$i]
-            set value (string replace -- --store= '' $words[$i])
-        end
-        if test -n "$value"
-            printf '%s\n' --store (string replace -r '^~(?=/|$)' $HOME -- $value)
-        end
-    end
-end
-
-function __weft_models
+function __weft_answers
+    set -l before (commandline -opc)
+    set -e before[1]
     set -l word (commandline -ct)
-    if string match -q '*@*' -- $word
-        set -l model (string split -m 1 @ -- $word)[1]
-        weft ls $model --names (__weft_store) 2>/dev/null
-        and printf '%s\n' $model@latest
-        weft tag $model --names (__weft_store) 2>/dev/null
-    else
-        weft ls --names (__weft_store) 2>/dev/null
+    set -l option (string match -r -- '^--[^=]+=' $word; or echo)
+    set -l value (string replace -- "$option" '' $word)
+    for line in (weft --complete $before "$word" 2>/dev/null)
+        switch $line
+            case :open
+            case :files
+                __fish_complete_path "$value" | string replace -r '^' -- "$option"
+            case :directories
+                __fish_complete_directories "$value" | string replace -r '^' -- "$option"
+            case :groups
+                __fish_complete_groups | string replace -r '^' -- "$option"
+            case '*'
+                echo -- "$option$line"
+        end
     end
 end
 
-function __weft_removed
-    weft ls --removed --names (__weft_store) 2>/dev/null
-end
-
-function __weft_mounts
-    string replace -rf '^\S+ (\S+) fuse\.weft .*' '$1' </proc/self/mounts
-end
-
-complete -c weft -f
-complete -c weft -l store -x -a '(__fish_complete_directories)' -d 'the store'
-complete -c weft -s q -l quiet -d 'print no progress bar and no remarks'
-complete -c weft -l trust-store -d 'use a store that other users can write to'
-complete -c weft -s h -l help -d 'help'
-complete -c weft -n __fish_use_subcommand -s V -l version -d 'version'
-complete -c weft -n __fish_use_subcommand -a import -d 'publish files as a new version of a model'
-complete -c weft -n __fish_use_subcommand -a export -d 'write the files of a version into a directory'
-complete -c weft -n __fish_use_subcommand -a ls -d 'list models, the versions of a model, or the files of a version'
-complete -c weft -n __fish_use_subcommand -a info -d 'show everything that is known about a version'
-complete -c weft -n __fish_use_subcommand -a find -d 'list the versions that match a query'
-complete -c weft -n __fish_use_subcommand -a match -d 'find versions whose first layers are the same'
-complete -c weft -n __fish_use_subcommand -a advise -d 'advise a training when to save its model'
-complete -c weft -n __fish_use_subcommand -a log -d 'show the history of a model or of a version, newest first'
-complete -c weft -n __fish_use_subcommand -a lineage -d 'show the ancestors and the descendants of a version'
-complete -c weft -n __fish_use_subcommand -a diff -d 'compare the tensors of two versions'
-complete -c weft -n __fish_use_subcommand -a tag -d 'set, move, delete or list the tags of a model'
-complete -c weft -n __fish_use_subcommand -a note -d 'change the message and the metrics of a version'
-complete -c weft -n __fish_use_subcommand -a mv -d 'rename a model or a data set'
-complete -c weft -n __fish_use_subcommand -a rm -d 'remove versions'
-complete -c weft -n __fish_use_subcommand -a undelete -d 'bring removed versions back'
-complete -c weft -n __fish_use_subcommand -a gc -d 'free the space that no version needs'
-complete -c weft -n __fish_use_subcommand -a du -d 'show the space of models and versions, and what sharing saves'
-complete -c weft -n __fish_use_subcommand -a fsck -d 'check the store, repair it, or rebuild its index'
-complete -c weft -n __fish_use_subcommand -a scrub -d 'read the whole store slowly'
-complete -c weft -n __fish_use_subcommand -a mount -d 'mount the store as a file tree'
-complete -c weft -n __fish_use_subcommand -a umount -d 'unmount a store'
-complete -c weft -n __fish_use_subcommand -a pin -d 'assemble the files of a version now, and keep them'
-complete -c weft -n __fish_use_subcommand -a unpin -d 'delete the pin of a version'
-complete -c weft -n __fish_use_subcommand -a prefetch -d 'fetch the bytes of a version to this node'
-complete -c weft -n __fish_use_subcommand -a evict -d 'delete fetched bytes to free disk space'
-complete -c weft -n __fish_use_subcommand -a stage-out -d 'wait until published versions are at the origin'
-complete -c weft -n __fish_use_subcommand -a cache -d 'show or limit the cache of assembled files'
-complete -c weft -n __fish_use_subcommand -a status -d 'show the store, its content, its mounts and its daemon'
-complete -c weft -n __fish_use_subcommand -a peers -d 'list the daemons of the cluster'
-complete -c weft -n __fish_use_subcommand -a debug -d 'print what a file of a store holds'
-complete -c weft -n __fish_use_subcommand -a init -d 'create an empty store'
-complete -c weft -n __fish_use_subcommand -a wait -d 'wait for a version'
-complete -c weft -n __fish_use_subcommand -a watch -d 'print what is published, tagged and removed'
-complete -c weft -n __fish_use_subcommand -a restore -d 'recreate a store or a registry from an origin'
-complete -c weft -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'
-complete -c weft -n '__fish_seen_subcommand_from import' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from export' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from ls' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from info' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from log' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from find' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from match' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from diff' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from tag' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from note' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from mv' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from rm' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from undelete' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from gc' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from du' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from fsck' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from scrub' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from pin' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from unpin' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from prefetch' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from evict' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from stage-out' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from wait' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from watch' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from cache' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from status' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from status' -l all -d 'show all that is known'
-complete -c weft -n '__fish_seen_subcommand_from peers' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from debug' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from debug' -F -a 'pack toc journal manifest'
-complete -c weft -n '__fish_seen_subcommand_from init' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from restore' -l json -d 'print one JSON value'
-complete -c weft -n '__fish_seen_subcommand_from import' -F
-complete -c weft -n '__fish_seen_subcommand_from import' -s n -l name -x -a '(__weft_models)' -d 'name of the model'
-complete -c weft -n '__fish_seen_subcommand_from import' -l inherit -x -a '(__weft_models)' -d 'start with all files of this version'
-complete -c weft -n '__fish_seen_subcommand_from import' -l move -d 'remove the files once they are published'
-complete -c weft -n '__fish_seen_subcommand_from import' -l keep -x -d 'then remove older versions without a tag'
-complete -c weft -n '__fish_seen_subcommand_from import' -l dataset -d 'publish a data set'
-complete -c weft -n '__fish_seen_subcommand_from import' -l add -d 'accept what it lacks'
-complete -c weft -n '__fish_seen_subcommand_from import' -s p -l parent -x -a '(__weft_models)' -d 'made from this version'
-complete -c weft -n '__fish_seen_subcommand_from import' -l links -x -a 'refuse skip follow' -d 'links to directories, or that lead nowhere'
-complete -c weft -n '__fish_seen_subcommand_from import' -l find-parent -x -d 'part of the bytes to share'
-complete -c weft -n '__fish_seen_subcommand_from import' -l no-find-parent -d 'do not look for a parent'
-complete -c weft -n '__fish_seen_subcommand_from import' -s t -l tag -x -d 'tag'
-complete -c weft -n '__fish_seen_subcommand_from import' -s m -l message -x -d 'message'
-complete -c weft -n '__fish_seen_subcommand_from import' -l metric -x -d 'KEY=VALUE'
-complete -c weft -n '__fish_seen_subcommand_from export' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from ls' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from info' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from log' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from info' -l graph -x -a 'json dot' -d 'the graph of layers'
-complete -c weft -n '__fish_seen_subcommand_from find' -s 0 -l null -d 'end names with a NUL byte'
-complete -c weft -n '__fish_seen_subcommand_from find' -l sort -x -a 'version time bytes metric.' -d 'order by'
-complete -c weft -n '__fish_seen_subcommand_from find' -l top -x -d 'list at most so many'
-complete -c weft -n '__fish_seen_subcommand_from find' -l columns -x -d 'print a table'
-complete -c weft -n '__fish_seen_subcommand_from match' -a '(__weft_models)' -F
-complete -c weft -n '__fish_seen_subcommand_from match' -l top -x -d 'show at most so many'
-complete -c weft -n '__fish_seen_subcommand_from match' -l by -x -a 'prefix' -d 'what decides between equals'
-complete -c weft -n '__fish_seen_subcommand_from advise' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l csv -r -F -d 'read losses from this file'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l metric -x -d 'the metric of the loss'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l step -x -d 'the metric of the iteration'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l until -x -d 'the last iteration'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l requests -x -d 'requests to come'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l rate -x -d 'requests in a second'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l t-infer -x -d 'time between requests'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l t-train -x -d 'time of an iteration'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l t-save -x -d 'time of a save'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l t-load -x -d 'time of a load'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l epoch -x -d 'length of an epoch'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l fit -x -a 'exp2 exp3 expd3 lin2 pow3' -d 'the curve'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l schedule -x -a 'fixed greedy best' -d 'the schedule'
-complete -c weft -n '__fish_seen_subcommand_from advise' -l follow -d 'go on with new losses'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -l ancestors -d 'show only the ancestors'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -l descendants -d 'show only the descendants'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -l owners -d 'print the first version of each tensor'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -l dot -d 'as a graph'
-complete -c weft -n '__fish_seen_subcommand_from lineage' -l svg -d 'as a picture'
-complete -c weft -n '__fish_seen_subcommand_from diff' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from diff' -l norms -d 'print how far tensors moved'
-complete -c weft -n '__fish_seen_subcommand_from tag' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from note' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from mv' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from note' -s m -l message -x -d 'message'
-complete -c weft -n '__fish_seen_subcommand_from note' -l metric -x -d 'KEY=VALUE'
-complete -c weft -n '__fish_seen_subcommand_from rm' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from undelete' -a '(__weft_removed)'
-complete -c weft -n '__fish_seen_subcommand_from du' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from pin' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from pin' -s d -l delete -d 'delete the pin'
-complete -c weft -n '__fish_seen_subcommand_from unpin' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from prefetch' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from evict' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from stage-out' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from wait' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from wait' -l newer-than -x -d 'wait for a greater number'
-complete -c weft -n '__fish_seen_subcommand_from wait' -l durable -d 'wait until a disk has the version'
-complete -c weft -n '__fish_seen_subcommand_from wait' -l here -d 'wait until its bytes are here'
-complete -c weft -n '__fish_seen_subcommand_from wait' -l timeout -x -d 'give up after this time'
-complete -c weft -n '__fish_seen_subcommand_from watch' -a '(__weft_models)'
-complete -c weft -n '__fish_seen_subcommand_from watch' -l since -x -d 'begin behind this event'
-complete -c weft -n '__fish_seen_subcommand_from watch' -l exec -x -d 'run for each event'
-complete -c weft -n '__fish_seen_subcommand_from prefetch' -l layers -x -d 'only these layers or tensors'
-complete -c weft -n '__fish_seen_subcommand_from evict' -l all -d 'evict the bytes of all versions'
-complete -c weft -n '__fish_seen_subcommand_from evict' -l keep -x -d 'keep so many bytes'
-complete -c weft -n '__fish_seen_subcommand_from evict' -s n -l dry-run -d 'change nothing'
-complete -c weft -n '__fish_seen_subcommand_from stage-out' -l evictable -d 'make the bytes a cache on this node'
-complete -c weft -n '__fish_seen_subcommand_from stage-out' -l new-origin -d 'accept the directory as the new origin'
-complete -c weft -n '__fish_seen_subcommand_from du' -l origin -d 'show what is at the origin'
-complete -c weft -n '__fish_seen_subcommand_from import' -l durability -x -a 'memory local origin' -d 'where the version is when this returns'
-complete -c weft -n '__fish_seen_subcommand_from cache' -l max -x -d 'limit of the cache'
-complete -c weft -n '__fish_seen_subcommand_from export' -a '(__fish_complete_directories)'
-complete -c weft -n '__fish_seen_subcommand_from ls' -s l -l tensors -d 'show tensors'
-complete -c weft -n '__fish_seen_subcommand_from ls' -l removed -d 'list removed versions'
-complete -c weft -n '__fish_seen_subcommand_from ls' -l names -d 'print only names'
-complete -c weft -n '__fish_seen_subcommand_from tag' -s d -l delete -d 'delete the tag'
-complete -c weft -n '__fish_seen_subcommand_from tag' -l log -d 'list the changes of tags'
-complete -c weft -n '__fish_seen_subcommand_from tag' -l names -d 'print only names'
-complete -c weft -n '__fish_seen_subcommand_from rm' -l all -d 'all versions of a model'
-complete -c weft -n '__fish_seen_subcommand_from rm' -l keep -x -d 'remove old versions'
-complete -c weft -n '__fish_seen_subcommand_from rm' -l keep-best -x -d 'keep the best by a metric'
-complete -c weft -n '__fish_seen_subcommand_from rm' -s f -l force -d 'also versions with a tag'
-complete -c weft -n '__fish_seen_subcommand_from rm' -s n -l dry-run -d 'change nothing'
-complete -c weft -n '__fish_seen_subcommand_from gc' -l dry-run -d 'change nothing'
-complete -c weft -n '__fish_seen_subcommand_from gc' -l all -d 'rewrite every pack that has dead bytes'
-complete -c weft -n '__fish_seen_subcommand_from fsck' -l rebuild -d 'rebuild the index'
-complete -c weft -n '__fish_seen_subcommand_from fsck' -l accept-loss -d 'rebuild without the lost data'
-complete -c weft -n '__fish_seen_subcommand_from fsck' -l quick -d 'do not read the blobs'
-complete -c weft -n '__fish_seen_subcommand_from fsck' -l repair -d 'store damaged content again'
-complete -c weft -n '__fish_seen_subcommand_from fsck' -l from -r -F -d 'look here first'
-complete -c weft -n '__fish_seen_subcommand_from scrub' -l rate -x -d 'bytes a second'
-complete -c weft -n '__fish_seen_subcommand_from scrub' -l for -x -d 'stop after this time'
-complete -c weft -n '__fish_seen_subcommand_from mount' -a '(__fish_complete_directories)'
-complete -c weft -n '__fish_seen_subcommand_from mount' -s o -l options -x -d 'mount options'
-complete -c weft -n '__fish_seen_subcommand_from mount' -l upgrade -d 'replace the program of a live mount'
-complete -c weft -n '__fish_seen_subcommand_from mount' -s f -l foreground -d 'stay in the foreground'
-complete -c weft -n '__fish_seen_subcommand_from umount' -a '(__weft_mounts)'
-complete -c weft -n '__fish_seen_subcommand_from umount' -s l -l lazy -d 'detach the mount now'
-complete -c weft -n '__fish_seen_subcommand_from init' -l group -x -a '(__fish_complete_groups)' -d 'a group that may read the store'
-complete -c weft -n '__fish_seen_subcommand_from restore' -a '(__fish_complete_directories)'
-complete -c weft -n '__fish_seen_subcommand_from restore' -l accept-loss -d 'restore without what is damaged or missing'
-complete -c weft -n '__fish_seen_subcommand_from restore' -l registry -d 'fill the registry of the cluster'
-complete -c weft -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
+complete -c weft -f -a '(__weft_answers)'

@@ -8,16 +8,14 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/complete.h"
+#include "cli/opened_command.h"
 #include "os/beneath.h"
 
 namespace weft {
 namespace {
 
-constexpr std::string_view kVersionText = "weft " WEFT_VERSION "\n";
-
 constexpr std::size_t kErrorBytesMax = 8192;  // enough for a message with two paths
-
-constexpr std::string_view kStoreHelp = "the directory of the store; `weft --help` has the default";
 
 // The arguments, split at the subcommand's name. Options such as --store may precede or follow the name.
 struct Words {
@@ -93,21 +91,17 @@ class Program {
   explicit Program(const CliEnvironment& environment) : environment_(environment) {}
 
   int run(const std::vector<std::string>& args) const {
+    if (!args.empty() && args.front() == kCompleteOption)
+      return print(completions({args.begin() + 1, args.end()}, environment_));
     Words words = find_command(args);
     if (words.command.empty() || words.command == "help") return without_command(words);
-    if (const CommandEntry* entry = find(words.command)) return run_command(*entry, words.rest);
+    if (const CommandEntry* entry = command_named(words.command)) return run_command(*entry, words.rest);
     std::string_view other = meant(words.command);
     std::string hint = other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other);
     return usage_error(args, fmt::format("no command \"{}\"; {}", printable(words.command), hint));
   }
 
  private:
-  static const CommandEntry* find(std::string_view name) {
-    for (const CommandEntry* entry : all_commands())
-      if (entry->info.name == name) return entry;
-    return nullptr;
-  }
-
   // `args` may have --json anywhere, because they are not parsed to their end.
   int usage_error(const std::vector<std::string>& args, std::string message) const {
     Context context(environment_);
@@ -124,11 +118,11 @@ class Program {
                          [&](const auto& word) { return word == a || word == b; });
     };
     if (words.command == "help" && !words.rest.empty()) {
-      if (const CommandEntry* entry = find(words.rest.front())) return run_command(*entry, {"--help"});
+      if (const CommandEntry* entry = command_named(words.rest.front())) return run_command(*entry, {"--help"});
       return usage_error(words.rest,
                          fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
-    if (given("--version", "-V")) return print(kVersionText);
+    if (given("--version", "-V")) return print(fmt::format("weft {}\n", environment_.version));
     if (words.command == "help" || given("--help", "-h")) return print(program_help());
     if (!words.rest.empty() && words.rest.front() != "--store" && words.rest.front() != "--trust-store")
       return usage_error(words.rest,
@@ -155,7 +149,7 @@ class Program {
         "                 $XDG_DATA_HOME/weft, usually ~/.local/share/weft, for other users)\n"
         "  --trust-store  as root, use the store even if other users can write to it\n"
         "  -h, --help     print this text; `weft COMMAND --help` describes a command\n"
-        "  -V, --version  print the version of the program\n\n"
+        "  -V, --version  print the version, the commit and the build type\n\n"
         "MODEL[@V] names a version: V is a number, a tag or \"latest\". The default is the\n"
         "latest version. weft(1) is the manual.\n"
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 128 + N stopped by signal N.\n";
@@ -172,28 +166,17 @@ class Program {
     return text;
   }
 
-  static void declare(const CommandInfo& info, Command& command, OptionSet& options, Context& context, bool& help) {
-    command.declare(options);
-    if (!info.json.empty()) options.flag("--json", context.json, "print one JSON value, for programs");
-    options.flag("-q,--quiet", context.quiet, "print no progress bar and no remarks");
-    options.value("--store", "DIR", context.store_option, kStoreHelp);
-    options.flag("--trust-store", context.trust_store, "as root, use the store even if other users can write to it");
-    options.flag("-h,--help", help, "print this text");
-  }
-
   int run_command(const CommandEntry& entry, const std::vector<std::string>& args) const {
-    const CommandInfo& info = entry.info;
-    const std::unique_ptr<Command> command = entry.make();
-    Context context(environment_);
-    OptionSet options(fmt::format("weft {}", info.name));
-    bool help = false;
-    declare(info, *command, options, context, help);
+    OpenedCommand opened(entry, environment_);
+    const CommandInfo& info = opened.info;
+    const Context& context = opened.context;
+    OptionSet& options = opened.options;
     Status usage = options.parse(args);
     // Print the help even if required arguments are missing.
     auto asks_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
-    if (help || (!usage.ok() && std::any_of(args.begin(), args.end(), asks_help)))
+    if (opened.help || (!usage.ok() && std::any_of(args.begin(), args.end(), asks_help)))
       return print(command_help(info, options));
-    if (usage.ok()) usage = command->check_usage();
+    if (usage.ok()) usage = opened.command->check_usage();
     if (!usage.ok()) {
       std::string_view what = usage.error().message;
       const bool has_json = !info.json.empty();
@@ -202,7 +185,7 @@ class Program {
     }
     if (context.trusts_store()) trust_all_owners();
     if (!info.interrupted.empty()) environment_.catch_interrupts();
-    Result<int> code = command->run(context);
+    Result<int> code = opened.command->run(opened.context);
     return code.ok() ? finish(*code) : failed(context, info, code.error());
   }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/version/version.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
 #include "os/programs.h"
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
                                    .variable = variable,
                                    .is_root = weft::own_user() == 0,
                                    .program_directory = weft::own_program_directory(),
+                                   .version = weft::version_text(),
                                    .interrupt = weft::interrupt_signal(),
                                    .catch_interrupts = weft::catch_interrupts};
   return weft::run_weft({argv + 1, argv + argc}, environment);

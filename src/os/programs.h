@@ -12,8 +12,9 @@
 
 namespace weft {
 
-// Returns the path of program `name`. Searches `own_directory`, the bin/ and sbin/ beside it, the directories of `path`
-// (as $PATH), /usr/sbin and /sbin. Pass "" if the own directory is unknown.
+// Returns the path of program `name`. Searches `own_directory`, the sbin/ and bin/ beside it, the directories of `path`
+// (as $PATH), /usr/sbin and /sbin. Pass "" if the own directory is unknown. Installed programs lie in one directory or
+// in bin/ and sbin/; a build folder has links to its programs beside each of them (cmake/install.cmake).
 std::optional<std::string> find_program(const std::string& name, const std::string& own_directory,
                                         const std::string& path);
 std::string own_program_directory();  // "" if unknown

@@ -1,35 +1,96 @@
 """What `cmake --install` puts in place."""
+import re
 import shutil
+import tomllib
 
 import pytest
 
-from weftlib import BUILD, run
+from daemonlib import WEFTD
+from weftlib import BUILD, MOUNT_WEFT, WEFT, environment, run
+
+FILES = """
+etc/weft/weft.conf.example
+usr/bin/weft
+usr/lib/systemd/system/weft-scrub.service
+usr/lib/systemd/system/weft-scrub.timer
+usr/lib/systemd/system/weftd.service
+usr/sbin/mount.fuse.weft
+usr/sbin/mount.weft
+usr/sbin/weftd
+usr/share/bash-completion/completions/weft
+usr/share/doc/weft/README.md
+usr/share/fish/vendor_completions.d/weft.fish
+usr/share/man/man1/weft.1
+usr/share/man/man5/weft-store.5
+usr/share/man/man5/weft.conf.5
+usr/share/man/man7/weft-find.7
+usr/share/man/man7/weft-registry.7
+usr/share/man/man7/weft.7
+usr/share/man/man8/mount.weft.8
+usr/share/man/man8/weftd.8
+usr/share/zsh/site-functions/_weft
+""".split()
+VERSION = re.compile(r"\d+\.\d+\.\d+ \(commit ([0-9a-f]{12,64}|unknown), (\w+)\)\n")
 
 
-@pytest.fixture
-def installed(tmp_path):
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
     if not (BUILD / "cmake_install.cmake").exists():
         pytest.skip("these programs were not built here")
-    run(["cmake", "--install", BUILD, "--prefix", tmp_path / "usr"])
-    return tmp_path / "usr"
+    root = tmp_path_factory.mktemp("root")
+    run(["cmake", "--install", BUILD, "--prefix", "/usr"], env=environment(DESTDIR=str(root)))
+    return root
 
 
-def test_programs_and_the_unit_are_installed(installed):
-    for program in ("bin/weft", "sbin/weftd", "sbin/mount.weft"):
-        assert run([installed / program, "--version"]).stdout
-    assert run([installed / "sbin/mount.fuse.weft", "--version"]).stdout.startswith("mount.weft ")
-    unit = (installed / "lib/systemd/system/weftd.service").read_text()
-    assert f"\nExecStart={installed}/sbin/weftd --config /etc/weft/weft.conf\n" in unit
-    assert f"\nExecStart={installed}/bin/weft " in (installed / "lib/systemd/system/weft-scrub.service").read_text()
+def test_each_file_is_in_its_place(installed):
+    found = [path.relative_to(installed).as_posix() for path in installed.rglob("*") if not path.is_dir()]
+    assert sorted(found) == FILES
+
+
+def test_programs_and_the_units(installed):
+    unit = (installed / "usr/lib/systemd/system/weftd.service").read_text()
+    assert "\nExecStart=/usr/sbin/weftd --config /etc/weft/weft.conf\n" in unit
+    assert "\nExecStart=/usr/bin/weft " in (installed / "usr/lib/systemd/system/weft-scrub.service").read_text()
     assert "\nType=notify\n" in unit  # which test_readiness_and_end shows
+    assert run([installed / "usr/sbin/mount.fuse.weft", "--version"]).stdout.startswith("mount.weft ")
 
 
-def test_systemd_takes_the_unit(installed):
+def test_version_names_the_commit_and_the_build_type(installed):
+    """In one line, the same for all programs."""
+    texts = set()
+    for program in ("bin/weft", "sbin/weftd", "sbin/mount.weft"):
+        name, text = run([installed / "usr" / program, "--version"]).stdout.split(" ", 1)
+        assert name == program.split("/")[1]
+        texts.add(text)
+    build_type = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w+)$", (BUILD / "CMakeCache.txt").read_text(), flags=re.M)[1]
+    assert len(texts) == 1
+    assert VERSION.fullmatch(texts.pop())[2] == build_type
+
+
+def test_programs_find_each_other_without_a_path(installed, tmp_path):
+    """The installed ones, and those of the build folder."""
+    for weft in (installed / "usr/bin/weft", WEFT):
+        said = run([weft, "mount", "--upgrade", tmp_path], check=False, env=environment(PATH="/nowhere")).stderr
+        assert said == f"weft: {tmp_path}: no weft file system is mounted here\n"
+    assert (MOUNT_WEFT.parent / "weft").samefile(WEFT)
+
+
+def test_the_example_has_every_setting(installed, store):
+    example = installed / "etc/weft/weft.conf.example"
+    every = tomllib.loads(re.sub(r"^#(?=\w+ = )", "", example.read_text(), flags=re.M))
+    tables = {key: value for key, value in every.items() if isinstance(value, dict)}
+    keys = (every.keys() - tables.keys()) | {f"{table}.{key}" for table, rows in tables.items() for key in rows}
+    options = re.findall(r"^  (--[a-z-]+) [A-Z]", run([WEFTD, "--help"]).stdout, flags=re.M)
+    assert {"--" + re.sub("[_.]", "-", key) for key in keys} == set(options)
+    assert run([WEFTD, "--check", "--config", example, "--store", store.path]).stderr == ""
+
+
+def test_systemd_takes_the_unit(installed, tmp_path):
     """Without a word: keys that it does not know it ignores, and says so."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("no systemd-analyze here")
-    units = sorted((installed / "lib/systemd/system").iterdir())
-    assert [unit.name for unit in units] == ["weft-scrub.service", "weft-scrub.timer", "weftd.service"]
-    done = run(["systemd-analyze", "verify", "--man=no", *units], check=False)
+    for unit in (installed / "usr/lib/systemd/system").iterdir():  # systemd looks for the programs that they name
+        (tmp_path / unit.name).write_text(unit.read_text().replace("=/usr/", f"={installed}/usr/"))
+    done = run(["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.iterdir())], check=False)
     said = [line for line in done.stderr.splitlines() if "weft" in line]
     assert done.returncode == 0 and not said, done.stderr

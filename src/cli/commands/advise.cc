@@ -168,9 +168,11 @@ class AdviseCommand final : public Command {
     options.value("--t-save", "SECONDS", save_s_, "time for which a save stops the training");
     options.value("--t-load", "SECONDS", load_s_, "time from the end of a save until its model answers (default: 0)");
     options.value("--epoch", "ITERATIONS", epoch_, "also show saves at the ends of epochs of this length");
-    options.value("--fit", "CURVE", curve_, "exp2, exp3, expd3, lin2 or pow3 (default: what predicts best)");
+    options.value("--fit", "CURVE", curve_, "exp2, exp3, expd3, lin2 or pow3 (default: what predicts best)",
+                  {"exp2", "exp3", "expd3", "lin2", "pow3"});
     options.value("--schedule", "NAME", schedule_,
-                  "the schedule whose saves are listed or followed: fixed, greedy or best (default: best)");
+                  "the schedule whose saves are listed or followed: fixed, greedy or best (default: best)",
+                  {"fixed", "greedy", "best"});
     options.flag("--follow", follow_, "print the next iteration to save after, whenever new losses change it");
   }
 

@@ -1,5 +1,7 @@
 #include "cli/commands/commands.h"
 
+#include <algorithm>
+
 namespace weft {
 
 std::span<const CommandEntry* const> all_commands() {
@@ -11,6 +13,12 @@ std::span<const CommandEntry* const> all_commands() {
       &kUnpinCommand,    &kInitCommand,    &kCompletionCommand, &kPeersCommand,  &kPrefetchCommand, &kEvictCommand,
       &kStageOutCommand, &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kDebugCommand};
   return kAll;
+}
+
+const CommandEntry* command_named(std::string_view name) {
+  const auto all = all_commands();
+  const auto found = std::ranges::find_if(all, [&](const CommandEntry* entry) { return entry->info.name == name; });
+  return found == all.end() ? nullptr : *found;
 }
 
 }  // namespace weft

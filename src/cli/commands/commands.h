@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "cli/shared/command.h"
 
@@ -44,5 +45,6 @@ extern const CommandEntry kWaitCommand;
 extern const CommandEntry kWatchCommand;
 
 std::span<const CommandEntry* const> all_commands();
+const CommandEntry* command_named(std::string_view name);  // null if there is none
 
 }  // namespace weft

@@ -17,7 +17,7 @@ constexpr CommandInfo kCompletionInfo = {
 class CompletionCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.argument("SHELL", shell_, OptionSet::Need::required, "bash, zsh or fish");
+    options.argument("SHELL", shell_, OptionSet::Need::required, "bash, zsh or fish", {"bash", "zsh", "fish"});
   }
 
   Status check_usage() override {

@@ -238,7 +238,8 @@ constexpr std::array<Shown, 4> kShown = {
 class DebugCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.argument("WHAT", what_, OptionSet::Need::required, "pack, toc, journal or manifest");
+    options.argument("WHAT", what_, OptionSet::Need::required, "pack, toc, journal or manifest",
+                     {"pack", "toc", "journal", "manifest"});
     options.argument("FILE", file_, OptionSet::Need::required, "the file to print");
   }
 

@@ -78,7 +78,8 @@ class FindCommand final : public Command {
     options.argument("QUERY", query_, OptionSet::Need::optional, "the query, as one argument");
     options.flag("-0,--null", null_, "end names with a NUL byte instead of a newline");
     options.value("--sort", "KEY", sort_,
-                  "order by version, time, bytes or metric.NAME, smallest first; by -KEY largest first");
+                  "order by version, time, bytes or metric.NAME, smallest first; by -KEY largest first",
+                  {"version", "time", "bytes", "metric.", "-version", "-time", "-bytes", "-metric."});
     options.value("--top", "N", top_, "list at most N versions");
     options.value("--columns", "LIST", columns_,
                   "print a table with these columns: time, size, tags, parents, message, metric.NAME");

@@ -81,7 +81,7 @@ class ImportCommand final : public Command {
   void declare(OptionSet& options) override {
     options.arguments("PATH", import_.paths, OptionSet::Need::required, "a file or a directory to publish");
     options.value("-n,--name", "NAME", name_,
-                  "the model's name, such as bert or org/bert (default: what the directory says)");
+                  "the model's name, such as bert or org/bert (default: what the directory says)", {kOfferModels});
     options.flag("--dataset", import_.dataset,
                  "publish a data set: files are not cut into tensors, and the records of tar and LMDB files are found");
     options.value("--inherit", "BASE[@V]", import_.inherit,
@@ -93,7 +93,8 @@ class ImportCommand final : public Command {
     options.value(
         "--links", "WHAT", links_,
         "a link to a directory, or one that leads nowhere: refuse (the default), skip, or follow (only one to a "
-        "directory)");
+        "directory)",
+        {"refuse", "skip", "follow"});
     options.values("-p,--parent", "MODEL[@V]", import_.parents, "a version from which this one was made");
     options.value(
         "--find-parent", "PART", find_parent_,
@@ -106,7 +107,8 @@ class ImportCommand final : public Command {
     options.values("--metric", "KEY=VALUE", metrics_, "a figure to keep with the version");
     options.value("--durability", "WHERE", durability_,
                   "where the version is when the command returns: memory (of this node; a disk follows), local (a disk "
-                  "of this node, the default) or origin");
+                  "of this node, the default) or origin",
+                  {"memory", "local", "origin"});
     options.hidden_flag(kOptionsOnInput, options_on_input_);
     options.hidden_flag(kAwaitDaemon, await_daemon_);
   }

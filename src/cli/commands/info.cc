@@ -141,7 +141,7 @@ class InfoCommand final : public Command {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version; V is a number or a tag, and the latest is the default. A path in a mount names a "
                      "version too");
-    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz");
+    options.value("--graph", "FORMAT", graph_, "print the graph of layers: json, or dot for Graphviz", {"json", "dot"});
   }
 
   Status check_usage() override {

@@ -25,7 +25,8 @@ constexpr CommandInfo kInitInfo = {
 class InitCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.value("--group", "NAME", group_, "give the store to this group, whose users may then read it");
+    options.value("--group", "NAME", group_, "give the store to this group, whose users may then read it",
+                  {kOfferGroups});
   }
 
   Result<int> run(Context& context) override {

@@ -43,7 +43,8 @@ class MatchCommand final : public Command {
     options.argument("MODEL[@V]|DIR|FILE", subject_, OptionSet::Need::required,
                      "the model to compare with all versions");
     options.value("--top", "K", top_, "show at most K versions (default: 10)");
-    options.value("--by", "ORDER", by_, "prefix, or prefix,METRIC (largest first), or prefix,-METRIC (smallest first)");
+    options.value("--by", "ORDER", by_, "prefix, or prefix,METRIC (largest first), or prefix,-METRIC (smallest first)",
+                  {"prefix"});
   }
 
   Status check_usage() override {

@@ -58,9 +58,9 @@ constexpr CommandInfo kMountInfo = {
         "Runs mount.weft and returns when the mount answers. The last line of output\n"
         "suggests a first command.\n"
         "\n"
-        "weft looks for mount.weft beside this program, then along PATH, then in\n"
-        "/usr/sbin and /sbin. mount.weft(8) describes the options. `mount -t weft STORE\n"
-        "DIR` and a line in /etc/fstab do the same.\n"
+        "weft looks for mount.weft in its own directory, in the sbin and bin beside that,\n"
+        "along PATH, and in /usr/sbin and /sbin. mount.weft(8) describes the options.\n"
+        "`mount -t weft STORE DIR` and a line in /etc/fstab do the same.\n"
         "\n"
         "--upgrade replaces the program of the live mount DIR with the mount.weft that\n"
         "weft finds. Open files stay open.\n",

@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kEndPatience{20};
 class UmountCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "the directory of the mount");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory of the mount", {kOfferMounts});
     options.flag("-l,--lazy", lazy_, "detach the mount now, and end it when nothing uses it");
   }
 

@@ -14,8 +14,8 @@
 
 namespace weft {
 
-// Looks for the program `name` beside this program, in the sbin beside its directory, along PATH, in /usr/sbin and in
-// /sbin.
+// Finds the program `name` as find_program() of os/programs.h does, from this program's directory and the environment's
+// PATH.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
 
 // Runs a program and waits for it. `words`: its path, then its arguments. Returns its exit code, or 128 + the signal

@@ -34,10 +34,13 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return out;
 }
 
-// Formats "-f,--force" for the help as "-f, --force".
-std::string shown(std::string names) {
-  auto comma = names.find(',');
-  return comma == std::string::npos ? "    " + names : names.replace(comma, 1, ", ");
+// Formats "-f,--force" for the help as "-f, --force", and an argument as its name.
+std::string shown(const OptionSet::Row& row) {
+  if (row.names.empty()) return row.placeholder + (row.many ? "..." : "");
+  std::string names = row.names;
+  const auto comma = names.find(',');
+  names = comma == std::string::npos ? "    " + names : names.replace(comma, 1, ", ");
+  return row.placeholder.empty() ? names : names + " " + row.placeholder;
 }
 
 }  // namespace
@@ -51,23 +54,23 @@ OptionSet::OptionSet(std::string command) : command_(std::move(command)), parser
 
 OptionSet::~OptionSet() = default;
 
-void OptionSet::argument(const std::string& name, std::string& into, Need need, std::string_view help) {
+void OptionSet::argument(const std::string& name, std::string& into, Need need, std::string_view help, Offers offers) {
   parser_->app.add_option(name, into)->required(need == Need::required);
   if (need == Need::required) require(name, [&into] { return !into.empty(); });
   positionals_ += need == Need::required ? " " + name : " [" + name + "]";
-  arguments_.push_back({name, std::string(help)});
+  arguments_.push_back({"", name, std::string(help), std::move(offers)});
 }
 
 void OptionSet::arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help) {
   parser_->app.add_option(name, into)->required(need == Need::required);
   if (need == Need::required) require(name, [&into] { return !into.empty(); });
   positionals_ += need == Need::required ? " " + name + "..." : " [" + name + "...]";
-  arguments_.push_back({name + "...", std::string(help)});
+  arguments_.push_back({"", name, std::string(help), {}, true});
 }
 
 void OptionSet::flag(const std::string& names, bool& into, std::string_view help) {
   parser_->app.add_flag(names, into);
-  options_.push_back({shown(names), std::string(help)});
+  options_.push_back({names, "", std::string(help), {}});
 }
 
 void OptionSet::hidden_flag(const std::string& name, bool& into) {
@@ -75,25 +78,25 @@ void OptionSet::hidden_flag(const std::string& name, bool& into) {
 }
 
 void OptionSet::value(const std::string& names, const std::string& placeholder, std::string& into,
-                      std::string_view help) {
+                      std::string_view help, Offers offers) {
   takes_value(names);
   parser_->app.add_option(names, into)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+  options_.push_back({names, placeholder, std::string(help), std::move(offers)});
 }
 
 void OptionSet::value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
-                      std::string_view help) {
+                      std::string_view help, Offers offers) {
   takes_value(names);
   parser_->app.add_option_function<std::string>(names, [&into](const std::string& given) { into = given; })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+  options_.push_back({names, placeholder, std::string(help), std::move(offers)});
 }
 
 void OptionSet::values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
                        std::string_view help) {
   takes_value(names);
   parser_->app.add_option(names, into)->allow_extra_args(false);
-  options_.push_back({shown(names) + " " + placeholder, std::string(help)});
+  options_.push_back({names, placeholder, std::string(help), {}});
 }
 
 void OptionSet::require(const std::string& name, std::function<bool()> is_given) {
@@ -167,9 +170,9 @@ std::string OptionSet::usage() const {
 std::string OptionSet::table(std::string_view title, const std::vector<Row>& rows) {
   if (rows.empty()) return "";
   std::size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.syntax.size());
+  for (const Row& row : rows) width = std::max(width, shown(row).size());
   std::string text = fmt::format("\n{}:\n", title);
-  for (const Row& row : rows) text += fmt::format("  {:<{}}  {}\n", row.syntax, width, wrapped(row.help, width + 4));
+  for (const Row& row : rows) text += fmt::format("  {:<{}}  {}\n", shown(row), width, wrapped(row.help, width + 4));
   return text;
 }
 

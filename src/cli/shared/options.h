@@ -1,4 +1,5 @@
-// The options and arguments of a subcommand, declared once for the parser and for --help. CLI11 stays in options.cc.
+// The options and arguments of a subcommand, declared once for the parser, for --help and for the shells' completion.
+// CLI11 stays in options.cc.
 #pragma once
 
 #include <functional>
@@ -15,23 +16,34 @@
 
 namespace weft {
 
+// Offers that stand for values which are looked up: by weft the first three, by the shell the others.
+inline constexpr std::string_view kOfferModels = ":models";    // MODEL, and MODEL@V once an @ is typed
+inline constexpr std::string_view kOfferRemoved = ":removed";  // MODEL@V of removed versions
+inline constexpr std::string_view kOfferMounts = ":mounts";    // directories of weft's mounts
+inline constexpr std::string_view kOfferFiles = ":files";
+inline constexpr std::string_view kOfferDirectories = ":directories";
+inline constexpr std::string_view kOfferGroups = ":groups";
+
 class OptionSet {
  public:
   explicit OptionSet(std::string command);
   ~OptionSet();
 
   enum class Need : unsigned char { required, optional };
+  // Completions of a value: words, or kOffer…. If a value has none, its placeholder decides (cli/complete.cc).
+  using Offers = std::vector<std::string_view>;
 
-  // Targets must live until parse() has returned.
-  void argument(const std::string& name, std::string& into, Need need, std::string_view help);
+  // Targets must live until parse() has returned, and offers as long as the set.
+  void argument(const std::string& name, std::string& into, Need need, std::string_view help, Offers offers = {});
   // Any number of arguments; at least one if required.
   void arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help);
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void hidden_flag(const std::string& name, bool& into);  // for weft's own programs: --help leaves it out
-  void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help);
+  void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help,
+             Offers offers = {});
   // Sets `into` if the option is given, also with an empty value.
   void value(const std::string& names, const std::string& placeholder, std::optional<std::string>& into,
-             std::string_view help);
+             std::string_view help, Offers offers = {});
   void values(const std::string& names, const std::string& placeholder, std::vector<std::string>& into,
               std::string_view help);  // the option may be repeated
 
@@ -39,12 +51,19 @@ class OptionSet {
   std::string usage() const;                    // "weft import [options] PATH…"
   std::string help() const;                     // the tables of arguments and options
 
+  struct Row {
+    std::string names;        // "-f,--force"; "" for an argument
+    std::string placeholder;  // "MODEL"; "" for a flag
+    std::string help;
+    Offers offers;
+    bool many = false;  // an argument that may be repeated
+  };
+  // In the order of their declaration, without hidden ones.
+  const std::vector<Row>& argument_rows() const { return arguments_; }
+  const std::vector<Row>& option_rows() const { return options_; }
+
  private:
   struct Parser;
-  struct Row {
-    std::string syntax;
-    std::string help;
-  };
   void takes_value(const std::string& names);
   void require(const std::string& name, std::function<bool()> is_given);
   std::string missing() const;

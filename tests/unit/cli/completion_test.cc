@@ -11,52 +11,88 @@ using weft::testing::Cli;
 
 namespace {
 
-// The long options that a command's help shows.
-std::set<std::string> options_of(const std::string& command) {
-  std::string help = Cli()({command, "--help"}).out;
+using Words = std::set<std::string>;
+
+// The options that a command's help shows, short and long.
+Words options_of(const std::string& command) {
+  const std::string help = Cli()({command, "--help"}).out;
   std::istringstream lines(help.substr(help.find("\nOptions:\n")));
-  std::set<std::string> options;
-  for (std::string line; std::getline(lines, line);)
-    if (auto at = line.find("--"); line.starts_with("  ") && at <= 6)
-      options.insert(line.substr(at + 2, line.find(' ', at) - at - 2));
+  Words options;
+  for (std::string line; std::getline(lines, line);) {
+    const auto at = line.find("--");
+    if (!line.starts_with("  ") || at == std::string::npos || at > 6) continue;
+    options.insert(line.substr(at, line.find(' ', at) - at));
+    if (at == 6 && line[2] == '-') options.insert(line.substr(2, 2));
+  }
   return options;
 }
 
-std::string part(const std::string& text, const std::string& from, const std::string& to) {
-  auto at = text.find(from);
-  return at == std::string::npos ? "" : text.substr(at, text.find(to, at + from.size()) - at);
-}
-
-std::string script(const std::string& shell) {
-  return Cli()({"completion", shell}).out;
+// The answers without their help.
+Words answers(std::vector<std::string> words) {
+  words.insert(words.begin(), "--complete");
+  const auto outcome = Cli()(words);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  std::istringstream lines(outcome.out);
+  Words found;
+  for (std::string line; std::getline(lines, line);) found.insert(line.substr(0, line.find('\t')));
+  return found;
 }
 
 }  // namespace
 
-TEST_CASE("completions are the files that are kept, and leave out no option of any command") {
-  std::string bash = script("bash");
-  std::string zsh = script("zsh");
-  std::string fish = script("fish");
-  CHECK(bash == weft::testing::read_text(WEFT_SOURCE_DIR "/scripts/completions/weft.bash"));
+TEST_CASE("completions are the files that are kept") {
+  for (const std::string shell : {"bash", "zsh", "fish"})
+    CHECK(Cli()({"completion", shell}).out ==
+          weft::testing::read_text(WEFT_SOURCE_DIR "/scripts/completions/weft." + shell));
+}
+
+TEST_CASE("the answers have every command, and every option of it") {
+  Words commands = {"help"};
   for (const weft::CommandEntry* command : weft::all_commands()) {
-    std::string name(command->info.name);
-    auto options = options_of(name);
-    CHECK(options.contains("store"));
-    for (const std::string& option : options) {
-      CAPTURE(name);
-      CAPTURE(option);
-      CHECK(part(bash, "\n    " + name + ") echo", ";;").find("--" + option) != std::string::npos);
-      const bool common = option == "help" || option == "store" || option == "trust-store" || option == "quiet";
-      std::string in_zsh = part(zsh, "\n    " + name + ") ", ";;");
-      CHECK(in_zsh.find(common ? "$common" : option == "json" ? "$json" : "--" + option) != std::string::npos);
-      std::string condition =
-          common ? "complete -c weft -" : "complete -c weft -n '__fish_seen_subcommand_from " + name + "'";
-      bool in_fish = false;
-      std::istringstream lines(fish);
-      for (std::string line; std::getline(lines, line);)
-        in_fish =
-            in_fish || (line.starts_with(condition) && (line + " ").find("-l " + option + " ") != std::string::npos);
-      CHECK(in_fish);
-    }
+    const std::string name(command->info.name);
+    CAPTURE(name);
+    CHECK(options_of(name).contains("--store"));
+    CHECK(answers({name, "-"}) == options_of(name));
+    commands.insert(name);
   }
+  CHECK(answers({""}) == commands);
+  CHECK(answers({}) == commands);
+  CHECK(answers({"--trust-store", "--store", "/x", "st"}) == Words{"stage-out", "status"});
+  CHECK(answers({"--"}) == Words{"--store", "--trust-store", "--help", "--version"});
+  commands.erase("help");
+  CHECK(answers({"help", ""}) == commands);
+  CHECK(Cli()({"--complete", "stat"}).out == "status\tshow the store, its content, its mounts and its daemon\n");
+}
+
+TEST_CASE("the answers for a value") {
+  CHECK(answers({"import", ".", "--durability", ""}) == Words{"memory", "local", "origin"});
+  CHECK(answers({"import", ".", "--durability", "l"}) == Words{"local"});
+  CHECK(answers({"import", ".", "--durability=l"}) == Words{"local"});
+  CHECK(answers({"find", "--sort", "-m"}) == Words{"-metric."});
+  CHECK(answers({"init", "--group", ""}) == Words{":groups"});
+  CHECK(answers({"--store", ""}) == Words{":directories"});
+  CHECK(answers({"--store=/"}) == Words{":directories"});
+  CHECK(answers({"ls", "--store", ""}) == Words{":directories"});
+  CHECK(answers({"import", ".", "--message", ""}).empty());
+  CHECK(answers({"import", ".", "--none=x"}).empty());
+}
+
+TEST_CASE("the answers for an argument, by its place") {
+  CHECK(answers({"debug", ""}) == Words{"pack", "toc", "journal", "manifest"});
+  CHECK(answers({"debug", "pack", ""}) == Words{":files"});
+  CHECK(answers({"debug", "--json", "pack", "x", ""}).empty());
+  CHECK(answers({"import", ""}) == Words{":files"});
+  CHECK(answers({"import", "a", "-n", "m", "b", ""}) == Words{":files"});
+  CHECK(answers({"import", "--", "-"}) == Words{":files"});
+  CHECK(answers({"mount", ""}) == Words{":directories"});
+  CHECK(answers({"no-such-command", ""}).empty());
+  CHECK(answers({"completion", "z"}) == Words{"zsh"});
+}
+
+TEST_CASE("without a store there are no models") {
+  CHECK(answers({"info", "--store", "/nowhere/at/all", ""}) == Words{":open"});
+  CHECK(answers({"info", "--store=/nowhere/at/all", "m@"}).empty());
+  CHECK(answers({"match", "--store", "/nowhere/at/all", ""}) == Words{":open", ":files"});
+  CHECK(answers({"undelete", "--store", "/nowhere/at/all", ""}).empty());
 }

@@ -1,0 +1,39 @@
+# What `cmake --install` puts in place, by GNUInstallDirs. The component weftd is what a node with a daemon adds to weft.
+include(GNUInstallDirs)
+set(WEFT_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING
+    "Where zsh looks for completions (Debian's packages: share/zsh/vendor-completions)")
+
+install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT weft)
+install(TARGETS mount.weft RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
+# mount(8) looks for a program by the file system's type, which is weft or, as the kernel shows it, fuse.weft.
+file(CREATE_LINK mount.weft ${CMAKE_BINARY_DIR}/fuse/mount.fuse.weft SYMBOLIC)
+install(FILES ${CMAKE_BINARY_DIR}/fuse/mount.fuse.weft DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
+# The programs of the build folder find each other as the installed ones do: beside themselves (os/programs.h).
+file(CREATE_LINK ../../fuse/mount.weft ${CMAKE_BINARY_DIR}/src/cli/mount.weft SYMBOLIC)
+file(CREATE_LINK ../src/cli/weft ${CMAKE_BINARY_DIR}/fuse/weft SYMBOLIC)
+
+foreach(page weft.1 weft-store.5 weft.conf.5 weft.7 weft-find.7 weft-registry.7 mount.weft.8)
+  string(REGEX REPLACE ".*\\." "" section ${page})
+  install(FILES man/${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT weft)
+endforeach()
+install(FILES scripts/completions/weft.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME weft
+        COMPONENT weft)
+install(FILES scripts/completions/weft.zsh DESTINATION ${WEFT_ZSH_DIR} RENAME _weft COMPONENT weft)
+install(FILES scripts/completions/weft.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT weft)
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT weft)
+
+if(WEFT_DAEMON)
+  install(TARGETS weftd RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weftd)
+  install(FILES man/weftd.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT weftd)
+  install(FILES daemon/systemd/weft-scrub.timer DESTINATION lib/systemd/system COMPONENT weftd)
+  # `cmake --install --prefix` may still change the prefix: units name the programs where these are installed, and the
+  # settings of /usr are in /etc.
+  install(CODE "
+    set(units \"${CMAKE_CURRENT_SOURCE_DIR}/daemon/systemd\")
+    set(configured \"${CMAKE_BINARY_DIR}/daemon/systemd\")
+    set(example \"${CMAKE_CURRENT_SOURCE_DIR}/daemon/weft.conf.example\")
+    set(bin \"${CMAKE_INSTALL_BINDIR}\")
+    set(sbin \"${CMAKE_INSTALL_SBINDIR}\")
+    set(etc \"${CMAKE_INSTALL_SYSCONFDIR}\")" COMPONENT weftd)
+  install(SCRIPT cmake/install_daemon.cmake COMPONENT weftd)
+endif()
