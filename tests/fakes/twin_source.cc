@@ -15,32 +15,33 @@ Result<std::vector<std::byte>> TwinSource::manifest(const Digest& digest, Deadli
   return found->second;
 }
 
-Result<TwinSource::Stored> TwinSource::find(const ContentId& id, Deadline deadline) {
+Result<std::shared_ptr<const TwinSource::Stored>> TwinSource::find(const ContentId& id, Deadline deadline) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (vanished_) return Error{Errc::unreachable, "twin: gone"};
     const auto found = blobs_.find(id);
     if (found == blobs_.end()) return Error{Errc::not_found, "twin: no such blob"};
-    if (!found->second.hangs) return found->second;
+    if (!found->second->hangs) return found->second;
     if (wake_.wait_until(lock, deadline) == std::cv_status::timeout)
       return Error{Errc::timed_out, "twin: no answer in time"};
   }
 }
 
 Result<std::vector<Digest>> TwinSource::chunks(const Digest&, const ContentId& id, Deadline deadline) {
-  WEFT_TRY(Stored stored, find(id, deadline));
-  return std::move(stored.chunks);
+  WEFT_TRY(const auto stored, find(id, deadline));
+  return stored->chunks;
 }
 
 Result<SourceBytes> TwinSource::read(const Digest&, std::span<const ChunkRun> runs, Deadline deadline,
                                      ReadAid& /*aid*/) {
   std::vector<std::byte> out;
   for (const ChunkRun& run : runs) {
-    WEFT_TRY(const Stored stored, find(run.id, deadline));
-    const std::size_t begin = std::min<std::size_t>(stored.bytes.size(), run.offset());
-    const std::size_t end = std::min<std::size_t>(stored.bytes.size(), run.offset() + run.length());
-    out.insert(out.end(), stored.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
-               stored.bytes.begin() + static_cast<std::ptrdiff_t>(end));
+    WEFT_TRY(const auto stored, find(run.id, deadline));
+    const std::vector<std::byte>& bytes = stored->bytes;
+    const std::size_t begin = std::min<std::size_t>(bytes.size(), run.offset());
+    const std::size_t end = std::min<std::size_t>(bytes.size(), run.offset() + run.length());
+    out.insert(out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+               bytes.begin() + static_cast<std::ptrdiff_t>(end));
   }
   const std::lock_guard lock(mutex_);
   out.resize(out.size() + surplus_);
@@ -71,12 +72,14 @@ void TwinSource::put(const ContentId& id, std::vector<std::byte> bytes) {
   std::vector<Digest> chunks(chunk_count(bytes.size()));
   sha256_chunks(bytes, chunks);
   const std::lock_guard lock(mutex_);
-  blobs_[id] = {std::move(bytes), std::move(chunks)};
+  blobs_[id] = std::make_shared<const Stored>(Stored{std::move(bytes), std::move(chunks)});
 }
 
 void TwinSource::change(const ContentId& id, const std::function<void(Stored&)>& change) {
   const std::lock_guard lock(mutex_);
-  change(blobs_.at(id));
+  Stored changed = *blobs_.at(id);
+  change(changed);
+  blobs_.at(id) = std::make_shared<const Stored>(std::move(changed));
 }
 
 void TwinSource::lose(const ContentId& id) {
@@ -91,7 +94,12 @@ void TwinSource::add_to_answers(std::size_t bytes) {
 
 void TwinSource::let_go() {
   const std::lock_guard lock(mutex_);
-  for (auto& [id, stored] : blobs_) stored.hangs = false;
+  for (auto& [id, stored] : blobs_) {
+    if (!stored->hangs) continue;
+    Stored changed = *stored;
+    changed.hangs = false;
+    stored = std::make_shared<const Stored>(std::move(changed));
+  }
   wake_.notify_all();
 }
 

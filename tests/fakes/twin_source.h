@@ -42,12 +42,12 @@ class TwinSource final : public BlobSource {
   std::vector<ChunkRun> announced() const;  // runs passed to arrived(), unordered
 
  private:
-  Result<Stored> find(const ContentId& id, Deadline deadline);
+  Result<std::shared_ptr<const Stored>> find(const ContentId& id, Deadline deadline);
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::map<Digest, std::vector<std::byte>> manifests_;  // all guarded by mutex_
-  std::map<ContentId, Stored> blobs_;
+  std::map<Digest, std::vector<std::byte>> manifests_;        // all guarded by mutex_
+  std::map<ContentId, std::shared_ptr<const Stored>> blobs_;  // a change replaces the blob, so that reads copy none
   std::size_t surplus_ = 0;
   bool vanished_ = false;
   std::uint64_t reads_ = 0;
