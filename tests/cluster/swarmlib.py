@@ -5,14 +5,14 @@ import hashlib
 
 from clusterlib import Wire
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
-from weftlib import random_tensors, wait_until, write_model
+from weftlib import PATIENCE, random_tensors, wait_until, write_model
 
 MIB = 1 << 20
 NODES = 5  # a holder, and others that fetch
 TENSORS, TENSOR_BYTES = 24, 2 * MIB
 MODEL_BYTES = TENSORS * TENSOR_BYTES
 COPIES_MAX = 1.3  # of the version that the holder sends to all
-LINK = "200mbit"
+LINK = f"{int(200 / PATIENCE)}mbit"  # slower for a slow machine, so that a test can act while nodes fetch
 GIVERS = ("partners", "source", "origin")
 
 
