@@ -9,6 +9,7 @@ import tempfile
 
 from net_cases import NODES, OPTIONS
 from net_nodes import MIB, shape
+from net_programs import LoadFile
 from net_starts import TOUCHED, Case, Compared, met, print_notes, print_table
 from net_swarm_readers import table_readers
 from net_swarm_troubles import table_troubles
@@ -52,7 +53,8 @@ def table_rows(build, directory, args):
     print(f"One holder, links as fast each way, {args.pairs} pairs that take turns. Seconds are from the start of the first "
           "reader to the end\nof the last one. Copies: bytes that the holder's interface sent while all read, or the one, ÷ "
           "bytes of the model. Simulated:\nbench/swarm_sim with as many nodes, the size and the links, a reader in order on each "
-          f"node, the median of {len(SEEDS)} seeds. With failed\nreads, seconds and copies are not those of the model.\n")
+          f"node, the median of {len(SEEDS)} seeds. With failed\nreads, seconds and copies are not those of the model. "
+          f"Each loader has {LoadFile.THREADS} thread of torch, since all share this machine's cores.\n")
     notes = []
 
     def line(case):

@@ -70,11 +70,12 @@ def ending(returncode):
 
 
 class Loader:
-    """A Python that has torch loaded, and times what it is told to load."""
+    """A Python that has torch loaded, and times what it is told to load. `threads`: of torch; as many as cores if 0."""
 
-    def __init__(self, python):
+    def __init__(self, python, threads=0):
         script = pathlib.Path(__file__).with_name("load_tensors.py")
-        self.process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {}))
 
     def start(self, how, path, *name):
         self.process.stdin.write(" ".join([how, str(path), *name]) + "\n")
