@@ -231,6 +231,21 @@ bool wait_for(int fd, short events, std::chrono::milliseconds timeout) {
   return retry([&] { return ::poll(&entry, 1, static_cast<int>(timeout.count())); }) > 0;
 }
 
+Result<Fd> listen_loopback(std::uint16_t port, int backlog, std::string_view where) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return sys_error(errno, where);
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), backlog) != 0)
+    return sys_error(errno, where);
+  return fd;
+}
+
 Status check_own_address(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
