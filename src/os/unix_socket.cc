@@ -170,13 +170,6 @@ Result<PeerCredentials> peer_credentials(int socket) {
   return peer;
 }
 
-Result<std::pair<Fd, Fd>> unix_pair() {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-    return sys_error(errno, "socketpair");
-  return std::pair(Fd(ends[0]), Fd(ends[1]));
-}
-
 Result<std::size_t> send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
   if (fds.size() > kFdsAtOnceMax)
     return Error{Errc::internal, fmt::format("expected at most {} descriptors, got {}", kFdsAtOnceMax, fds.size())};

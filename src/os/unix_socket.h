@@ -40,7 +40,6 @@ Result<Fd> connect_unix(const std::string& path);
 // Returns an invalid Fd if no connection is pending.
 Result<Fd> accept_unix(int listener);
 Result<PeerCredentials> peer_credentials(int socket);
-Result<std::pair<Fd, Fd>> unix_pair();
 
 // Sends as much as fits without waiting, and returns the number of bytes: 0 if the socket is full. Descriptors (at most
 // kFdsAtOnceMax) go with the first byte, so they are sent if any byte is. Errc::unreachable: the other end is closed.
