@@ -18,8 +18,6 @@
 namespace weft::testing {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct Staged {
   Fixture node;
   TempDir dir;
@@ -117,7 +115,7 @@ TEST_CASE("a store that is revoked while the origin hangs is not touched any mor
   Status staged;
   SearchedFor searched_for;
   std::thread behind([&] { staged = stage_version(revocable, test.origin, row, no_progress(), searched_for); });
-  std::this_thread::sleep_for(50ms);
+  hangs->wait_for_opener();
   revocable.revoke();
   test.node.store.reset();
   hangs.reset();
