@@ -65,7 +65,8 @@ Status make_chain(const std::string& path, std::uint64_t depth) {
   options.message = "one tensor of eight changed";
   for (std::uint64_t number = 1; number <= depth; ++number) {
     WEFT_CHECK(write_link(options.paths.front(), number));
-    WEFT_CHECK(import_paths(*store, options, no_progress()));
+    WEFT_TRY(PreparedImport prepared, prepare_import(options, store->path(), no_progress()));
+    WEFT_CHECK(run_import(*store, no_resolver(), std::move(prepared), no_progress()));
     options.parents = {"chain"};
   }
   std::filesystem::remove(options.paths.front());

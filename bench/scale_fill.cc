@@ -76,8 +76,9 @@ Status publish(Store& store, const std::string& source, const Version& version, 
   options.find_parent = std::nullopt;
   options.message = fmt::format("step {}", number);
   options.metrics = {{"loss", fmt::format("0.{:06}", number * 7919 % 1'000'000)}};
-  const auto published = import_paths(store, options, no_progress());
-  return published.ok() ? Status{} : Status{published.error()};
+  WEFT_TRY(PreparedImport prepared, prepare_import(options, store.path(), no_progress()));
+  WEFT_CHECK(run_import(store, no_resolver(), std::move(prepared), no_progress()));
+  return {};
 }
 
 Status fill(const std::string& shape, const std::string& path, std::uint64_t count) {

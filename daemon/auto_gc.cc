@@ -93,6 +93,7 @@ Result<Worker::Pause> AutoGc::round() {
   std::unique_lock lock(mutex_);
   if (!due()) return pause();
   lock.unlock();
+  const LogWork work("automatic gc", ++runs_);
   const Status done = actions_.collect([this] { return worker_.ending(); });
   if (!done.ok() && !worker_.ending()) log_info("gc: {}", done.error().message);
   lock.lock();

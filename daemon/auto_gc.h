@@ -64,6 +64,7 @@ class AutoGc {
   std::deque<Held> held_;  // oldest first; guarded by mutex_, as the two below
   Deadline next_{};
   bool soon_ = false;
+  std::uint64_t runs_ = 0;  // used by the worker alone
   Worker worker_;
 };
 

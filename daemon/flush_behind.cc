@@ -23,13 +23,13 @@ constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece 
 }  // namespace
 
 FlushBehind::FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node,
-                         std::uint64_t bytes_max)
+                         std::uint64_t bytes_max, const TimeSource& time)
     : store_(store),
       memory_(memory),
       registry_(registry),
       node_(std::move(node)),
       promises_(bytes_max, own_user()),
-      worker_("in memory", RetryPause(kFlushPause)) {
+      worker_("in memory", RetryPause(kFlushPause), time) {
   if (const auto waiting = scan(); waiting.ok()) show(*waiting);  // else round() reports the error
   worker_.start([this] { return round(); });
 }

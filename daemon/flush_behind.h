@@ -33,9 +33,10 @@ struct FlushStatus {
 class FlushBehind {
  public:
   using Cancelled = std::function<bool()>;
-  // `node` is this node's name in the records of lost versions. `bytes_max` bounds the unsynced bytes. `store`,
-  // `memory` and `registry` outlive this.
-  FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node, std::uint64_t bytes_max);
+  // `node` is this node's name in the records of lost versions. `bytes_max` bounds the unsynced bytes. `time`: of the
+  // pauses between rounds. `store`, `memory`, `registry` and `time` outlive this.
+  FlushBehind(Store& store, MemoryVersions& memory, Registry& registry, std::string node, std::uint64_t bytes_max,
+              const TimeSource& time = steady_time());
   ~FlushBehind();  // waits until the current piece is on the disk
 
   void set_max(std::uint64_t bytes_max);

@@ -1,14 +1,10 @@
 #include "daemon/metrics_port.h"
 
-#include <arpa/inet.h>
 #include <fmt/core.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <vector>
 
@@ -45,17 +41,7 @@ std::string http_answer(std::string_view request, const std::function<std::strin
 Result<std::unique_ptr<MetricsPort>> MetricsPort::open(std::uint16_t port, std::function<std::string()> text,
                                                        std::chrono::milliseconds patience) {
   const std::string where = fmt::format("metrics_port {}", port);
-  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return sys_error(errno, where);
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(fd.get(), limits::kMetricsClientsMax) != 0)
-    return sys_error(errno, where);
+  WEFT_TRY(Fd fd, listen_loopback(port, limits::kMetricsClientsMax, where));
   return std::unique_ptr<MetricsPort>(new MetricsPort(std::move(fd), std::move(text), patience));
 }
 

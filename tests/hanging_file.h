@@ -2,12 +2,15 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/fanotify.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
 #include "os/sys.h"
+#include "os/unix_socket.h"
 #include "testing.h"
 
 namespace weft::testing {
@@ -21,6 +24,11 @@ class HangingFile {
     must(open_file(path, O_RDONLY | O_CREAT));
     if (!asked_.valid() || ::fanotify_mark(asked_.get(), FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path.c_str()) != 0)
       throw std::runtime_error(path + ": fanotify, which needs root");
+  }
+
+  // Waits until somebody waits for the end.
+  void wait_for_opener() const {
+    if (!wait_for(asked_.get(), POLLIN, std::chrono::minutes(5))) throw std::runtime_error("nobody opens the file");
   }
 
  private:

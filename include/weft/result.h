@@ -36,7 +36,7 @@ enum class Errc : std::uint8_t {
 struct Error {
   Errc code = Errc::internal;
   std::string message;
-  int os_error = 0;  // errno of the failed system call; 0: none. Only fuse/ reads it, to pass it on
+  int os_error = 0;  // errno of the failed system call; 0: none. Only fuse/ and src/os read it
 };
 
 template <class T>

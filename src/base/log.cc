@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/text.h"
 
@@ -118,6 +119,14 @@ Result<Levels> parse(std::string_view text) {
   return levels;
 }
 
+thread_local const LogWork* work_of_thread = nullptr;
+
+// True if each line of the category has a transfer, search, request or draft in its text.
+bool names_its_work(LogCategory category) {
+  return category == LogCategory::fetch || category == LogCategory::peers || category == LogCategory::mount ||
+         category == LogCategory::drafts;
+}
+
 void apply(const Levels& levels) {
   general_level = levels.general;
   for (std::size_t i = 0; i < levels.own.size(); ++i)
@@ -134,6 +143,20 @@ void log_line(LogLevel level, std::string_view line) {
     if (const Status reopened = reopen_now(); !reopened.ok()) log_line(LogLevel::error, reopened.error().message);
   const std::string shown = printable(line, kLineBytesMax);
   logger()->log(spdlog_level(level), spdlog::string_view_t(shown.data(), shown.size()));
+}
+
+LogWork::LogWork(std::string_view kind, std::uint64_t number)
+    : kind_(kind), number_(number), outer_(std::exchange(work_of_thread, this)) {}
+
+LogWork::~LogWork() {
+  work_of_thread = outer_;
+}
+
+void log_debug_line(LogCategory category, std::string_view line) {
+  const char* const name = kLogCategoryNames[static_cast<std::size_t>(category)];
+  const LogWork* const work = names_its_work(category) ? nullptr : work_of_thread;
+  log_line(LogLevel::debug, work == nullptr ? fmt::format("{}: {}", name, line)
+                                            : fmt::format("{}: {} {}: {}", name, work->kind_, work->number_, line));
 }
 
 Status check_log_levels(std::string_view levels) {

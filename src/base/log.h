@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,7 +19,8 @@
 namespace weft {
 
 enum class LogLevel : unsigned char { debug, info, warning, error };
-// The subject of a debug line, which begins with its name.
+// The subject of a debug line, which begins with its name. The line then names its work: the transfer, search, request
+// or draft in lines of fetch, peers, mount and drafts; the LogWork of the thread in the others.
 enum class LogCategory : unsigned char { fetch, peers, net, store, gc, registry, mount, drafts };
 
 inline constexpr std::array kLogLevelNames{"debug", "info", "warning", "error"};
@@ -40,6 +42,29 @@ void log_flush();
 // be opened, lines go on to the old one. Any thread, and handlers of signals.
 void log_reopen();
 
+// While this object lives, debug lines of its thread and of net, store, gc and registry name this work: "gc: gc 13:
+// pack …" for the request gc with the number 13. An inner object replaces an outer one. These lines name no work:
+// - of a connection, or of a session for a call that no thread waits for (net): all calls to a peer share them.
+// - of a replay and of the daemon's own writes (store): the place in the journal identifies the record.
+// - of the command line: a process does one thing, and each line has its number.
+class LogWork {
+ public:
+  // `kind` outlives this.
+  LogWork(std::string_view kind, std::uint64_t number);
+  ~LogWork();
+  LogWork(const LogWork&) = delete;
+  LogWork& operator=(const LogWork&) = delete;
+
+ private:
+  friend void log_debug_line(LogCategory category, std::string_view line);
+  const std::string_view kind_;
+  const std::uint64_t number_;
+  const LogWork* const outer_;
+};
+
+// Writes a debug line of a category that is on, with the names of the category and of the work.
+void log_debug_line(LogCategory category, std::string_view line);
+
 namespace log_internal {
 extern std::array<std::atomic<bool>, kLogCategoryNames.size()> debugs;
 }
@@ -53,8 +78,7 @@ inline bool log_debugs(LogCategory category) {
 template <class... Args>
 void log_debug(LogCategory category, fmt::format_string<Args...> format, Args&&... args) {
   if (!log_debugs(category)) return;
-  log_line(LogLevel::debug, fmt::format("{}: {}", kLogCategoryNames[static_cast<std::size_t>(category)],
-                                        fmt::format(format, std::forward<Args>(args)...)));
+  log_debug_line(category, fmt::format(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {

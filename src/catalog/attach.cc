@@ -8,9 +8,9 @@
 
 #include "catalog/apply.h"
 #include "catalog/content.h"
+#include "catalog/content_steps.h"
 #include "catalog/plan.h"
 #include "catalog/release.h"
-#include "catalog/steps.h"
 #include "index/blobs.h"
 #include "index/gc_queue.h"
 #include "index/tables.h"
@@ -21,11 +21,12 @@ namespace weft {
 namespace {
 
 // Returns the distinct views, sorted by the first 8 bytes of their keys, and by ordinal among equals.
-std::vector<std::uint32_t> views_by_key(const ContentUses& uses) {
+std::vector<std::uint32_t> views_by_key(const ContentReferences& references) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> keyed;
-  std::vector<std::uint32_t> views = uses.distinct_views();
+  std::vector<std::uint32_t> views = references.distinct_views();
   keyed.reserve(views.size());
-  for (const std::uint32_t view : views) keyed.emplace_back(number_at(view_key(uses.content().views[view]), 0), view);
+  for (const std::uint32_t view : views)
+    keyed.emplace_back(number_at(view_key(references.content().views[view]), 0), view);
   std::sort(keyed.begin(), keyed.end());
   std::ranges::transform(keyed, views.begin(), [](const auto& one) { return one.second; });
   return views;
@@ -63,20 +64,20 @@ Result<std::optional<UnderWay>> find_under_way(Txn& txn) {
 }
 
 ContentAttach::ContentAttach(const VersionContent& content, std::span<const NewBlob> brought)
-    : uses_(content),
-      views_(views_by_key(uses_)),
-      blobs_(numbers_by(uses_.blob_count(),
-                        [this](std::uint32_t place) -> const ContentId& { return uses_.blob(place); })),
+    : references_(content),
+      views_(views_by_key(references_)),
+      blobs_(numbers_by(references_.blob_count(),
+                        [this](std::uint32_t place) -> const ContentId& { return references_.blob(place); })),
       brought_(brought),
       by_id_(numbers_by(brought.size(),
                         [brought](std::uint32_t number) -> const ContentId& { return brought[number].id; })),
       view_inos_(content.views.size()),
-      numbers_(uses_.blob_count()) {}
+      numbers_(references_.blob_count()) {}
 
 std::vector<NewBlob> ContentAttach::brought_among(std::span<const std::uint32_t> places) const {
   std::vector<NewBlob> found;
   for (const std::uint32_t place : places) {
-    const ContentId& id = uses_.blob(place);
+    const ContentId& id = references_.blob(place);
     const auto at =
         std::ranges::lower_bound(by_id_, id, {}, [this](std::uint32_t number) { return brought_[number].id; });
     if (at != by_id_.end() && brought_[*at].id == id) found.push_back(brought_[*at]);
@@ -90,8 +91,8 @@ std::vector<NewBlob> ContentAttach::brought_in_vain() const {
   auto named = blobs_.begin();
   for (const std::uint32_t number : by_id_) {
     const NewBlob& blob = brought_[number];
-    while (named != blobs_.end() && uses_.blob(*named) < blob.id) ++named;
-    if (named == blobs_.end() || uses_.blob(*named) != blob.id) found.push_back(blob);
+    while (named != blobs_.end() && references_.blob(*named) < blob.id) ++named;
+    if (named == blobs_.end() || references_.blob(*named) != blob.id) found.push_back(blob);
   }
   return found;
 }
@@ -122,24 +123,24 @@ Status ContentAttach::take_views_of(Txn& txn, std::span<const std::uint32_t> vie
   WEFT_TRY(Counters counters, get_counters(txn));
   Allocator inos(counters);
   for (const std::uint32_t view : views) {
-    const std::string key = view_key(uses_.content().views[view]);
+    const std::string key = view_key(references_.content().views[view]);
     WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, key));
     view_inos_[view] = known ? known->value : inos.one();
   }
   WEFT_CHECK(inos.check_room());
   counters.next_ino = inos.next();
   WEFT_CHECK(put_counters(txn, counters));
-  return take_views(txn, {version_, time_ns_}, uses_, views, view_inos_, {});
+  return take_views(txn, {version_, time_ns_}, references_, views, view_inos_, {});
 }
 
 Result<std::uint64_t> ContentAttach::take_blobs_of(Txn& txn, std::span<const std::uint32_t> places) {
   WEFT_TRY(const std::uint64_t new_bytes, add_blobs(txn, brought_among(places)));
   for (const std::uint32_t place : places) {  // like plan_blobs()
-    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, uses_.blob(place)));
+    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, references_.blob(place)));
     if (known && known->row.number != 0) numbers_[place] = known->row.number;
   }
   std::map<std::uint32_t, std::uint64_t> owned;
-  WEFT_CHECK(take_blobs(txn, version_, uses_, places, {}, numbers_, owned));
+  WEFT_CHECK(take_blobs(txn, version_, references_, places, {}, numbers_, owned));
   for (const auto& [file, bytes] : owned) WEFT_CHECK(add_owned(txn, {version_, file}, bytes));
   return new_bytes;
 }
@@ -157,17 +158,17 @@ Result<std::uint64_t> ContentAttach::attach(Txn& txn, std::uint64_t from, std::u
 TakenContent ContentAttach::taken() {
   TakenContent taken{version_, time_ns_, std::move(view_inos_), {}};
   for (std::size_t view = 0; view < taken.view_inos.size(); ++view)
-    taken.view_inos[view] = taken.view_inos[uses_.first_alike(view)];
+    taken.view_inos[view] = taken.view_inos[references_.first_alike(view)];
   for (const std::uint64_t number : numbers_) append_run(taken.blobs, Range{number, 1});
   return taken;
 }
 
 Status ContentAttach::release(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const {
-  WEFT_CHECK(let_go(txn, version, uses_, steps_of(blobs_, views_.size() + files(), from, end)));
+  WEFT_CHECK(let_go(txn, version, references_, steps_of(blobs_, views_.size() + files(), from, end)));
   for (const std::uint32_t file : numbers_of(files(), views_.size(), from, end))
     WEFT_CHECK(txn.erase(Table::owned, file_key(version, file)));
   for (const std::uint32_t view : steps_of(views_, 0, from, end))
-    WEFT_CHECK(give_back_view(txn, uses_.content().views[view], uses_.links(view)));
+    WEFT_CHECK(give_back_view(txn, references_.content().views[view], references_.links(view)));
   WEFT_CHECK(bump_sequence(txn));
   if (from != 0) return put_note(txn, kAttaching, version, from);
   WEFT_CHECK(enter(txn, version, VersionState::absent));

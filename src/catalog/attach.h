@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "catalog/uses.h"
+#include "catalog/content_references.h"
 #include "index/env.h"
 #include "packs/blob_index.h"
 #include "weft/content.h"
@@ -62,13 +62,13 @@ class ContentAttach {
   Status release(Txn& txn, VersionId version, std::uint64_t from, std::uint64_t end) const;
 
  private:
-  std::size_t files() const { return uses_.content().files.size(); }
+  std::size_t files() const { return references_.content().files.size(); }
   std::vector<NewBlob> brought_among(std::span<const std::uint32_t> places) const;
   std::vector<NewBlob> brought_in_vain() const;
   Status take_views_of(Txn& txn, std::span<const std::uint32_t> views);
   Result<std::uint64_t> take_blobs_of(Txn& txn, std::span<const std::uint32_t> places);
 
-  const ContentUses uses_;
+  const ContentReferences references_;
   std::vector<std::uint32_t> views_;  // ordinals, sorted by key
   std::vector<std::uint32_t> blobs_;  // places, sorted by key
   const std::span<const NewBlob> brought_;

@@ -20,12 +20,13 @@ Status take_number(Txn& txn, FoundBlob& blob, std::uint64_t number) {
 
 // Returns the blob's row, with this number. Adds an absent row if the index has none and `input` permits it. Counts a
 // blob that no local pack has.
-Result<FoundBlob> known_blob(Txn& txn, const BlobUse& use, std::uint64_t number, const PublishInput& input) {
-  const ContentId& id = *use.blob;
+Result<FoundBlob> known_blob(Txn& txn, const BlobReference& reference, std::uint64_t number,
+                             const PublishInput& input) {
+  const ContentId& id = *reference.blob;
   WEFT_TRY(std::optional<FoundBlob> blob, find_blob(txn, id));
   if (!blob && !input.absent)
     return Error{Errc::invalid, fmt::format("file {}: its extent of {} bytes with digest {} is not in the store",
-                                            use.file, id.length, to_hex(id.root))};
+                                            reference.file, id.length, to_hex(id.root))};
   if (input.missing_extents != nullptr && (!blob || blob->row.absent())) ++*input.missing_extents;
   if (!blob) {
     WEFT_TRY(blob, make_blob(txn, id, {}));
@@ -95,16 +96,16 @@ Status add_view(Txn& txn, const ViewKey& view, const NewLinks& more) {
 }
 
 // Makes the version a holder of all its blobs, with the numbers that the journal has for them.
-Status add_blobs_of(Txn& txn, const ContentOwner& owner, const ContentUses& uses, const LocalRow& local,
+Status add_blobs_of(Txn& txn, const ContentOwner& owner, const ContentReferences& references, const LocalRow& local,
                     const PublishInput& input) {
   std::vector<std::uint64_t> numbers = numbers_in(local.blobs);
-  if (uses.blob_count() != numbers.size())
+  if (references.blob_count() != numbers.size())
     return Error{Errc::corrupt, fmt::format("{}: a manifest names {} blobs, the journal has numbers of {}", txn.path(),
-                                            uses.blob_count(), numbers.size())};
+                                            references.blob_count(), numbers.size())};
   std::vector<std::uint32_t> places(numbers.size());
   std::iota(places.begin(), places.end(), 0U);
   std::map<std::uint32_t, std::uint64_t> owned;
-  WEFT_CHECK(take_blobs(txn, owner.version, uses, places, input, numbers, owned));
+  WEFT_CHECK(take_blobs(txn, owner.version, references, places, input, numbers, owned));
   for (std::uint32_t file = 0; file < input.content->files.size(); ++file)
     WEFT_CHECK(put_owned(txn, {owner.version, file}, owned[file]));
   return {};
@@ -112,30 +113,30 @@ Status add_blobs_of(Txn& txn, const ContentOwner& owner, const ContentUses& uses
 
 }  // namespace
 
-Status take_blobs(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places,
-                  const PublishInput& input, std::vector<std::uint64_t>& numbers,
+Status take_blobs(Txn& txn, VersionId version, const ContentReferences& references,
+                  std::span<const std::uint32_t> places, const PublishInput& input, std::vector<std::uint64_t>& numbers,
                   std::map<std::uint32_t, std::uint64_t>& owned) {
   std::map<std::uint32_t, BlobNumbers> held;
   for (const std::uint32_t place : places) {
-    const auto of = uses.of_blob(place);
+    const auto of = references.of_blob(place);
     WEFT_TRY(const FoundBlob blob, known_blob(txn, of.front(), numbers[place], input));
     numbers[place] = blob.row.number;
     WEFT_CHECK(own(txn, version, blob, owned[of.front().file]));
-    for (const BlobUse& use : of) held[use.file].insert(blob.row.number);
+    for (const BlobReference& reference : of) held[reference.file].insert(blob.row.number);
   }
   for (const auto& [file, blobs] : held) WEFT_CHECK(add_holder(txn, {version, file}, blobs));
   return {};
 }
 
-Status take_views(Txn& txn, const ContentOwner& owner, const ContentUses& uses, std::span<const std::uint32_t> views,
-                  const std::vector<Ino>& inos, const PublishInput& input) {
+Status take_views(Txn& txn, const ContentOwner& owner, const ContentReferences& references,
+                  std::span<const std::uint32_t> views, const std::vector<Ino>& inos, const PublishInput& input) {
   NewLinks more;
   WEFT_TRY(more.under_way, version_under_way(txn));
   for (const std::uint32_t view : views) {
     more.ino = inos[view];
-    more.links = uses.links(view);
+    more.links = references.links(view);
     more.first = first_view(owner, input, more.ino);
-    WEFT_CHECK(add_view(txn, uses.content().views[view], more));
+    WEFT_CHECK(add_view(txn, references.content().views[view], more));
   }
   return {};
 }
@@ -159,9 +160,9 @@ Status check_shape(Txn& txn, const LocalRow& local, const VersionContent& conten
 
 Status add_content(Txn& txn, const ContentOwner& owner, const LocalRow& local, const PublishInput& input) {
   WEFT_CHECK(check_shape(txn, local, *input.content));
-  const ContentUses uses(*input.content);
-  WEFT_CHECK(add_blobs_of(txn, owner, uses, local, input));
-  return take_views(txn, owner, uses, uses.distinct_views(), local.view_inos, input);
+  const ContentReferences references(*input.content);
+  WEFT_CHECK(add_blobs_of(txn, owner, references, local, input));
+  return take_views(txn, owner, references, references.distinct_views(), local.view_inos, input);
 }
 
 }  // namespace weft

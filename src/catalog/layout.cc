@@ -1,11 +1,9 @@
 #include "catalog/layout.h"
 
 #include <fcntl.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -319,9 +317,8 @@ std::optional<std::string_view> unsuitable_file_system(unsigned long f_type) {
 }
 
 Status check_file_system(const SafePath& directory) {
-  struct statfs fs {};
-  if (::fstatfs(directory.root().fd(), &fs) != 0) return sys_error(errno, directory);
-  auto name = unsuitable_file_system(static_cast<unsigned long>(fs.f_type));
+  WEFT_TRY(const unsigned long type, file_system_type(directory.root().fd(), directory));
+  auto name = unsuitable_file_system(type);
   if (!name) return {};
   return Error{Errc::unsupported,
                fmt::format("{}: a store cannot lie on {}; expected a local file system (ext4, xfs, btrfs, tmpfs)",

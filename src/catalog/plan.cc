@@ -10,7 +10,7 @@
 #include "catalog/apply.h"
 #include "catalog/apply_names.h"
 #include "catalog/attach.h"
-#include "catalog/uses.h"
+#include "catalog/content_references.h"
 #include "index/blobs.h"
 #include "os/sys.h"
 #include "weft/bytes/run_list.h"
@@ -148,11 +148,11 @@ Status plan_tags_of(Txn& txn, PublishEvent& event, std::vector<std::string> tags
 Result<std::vector<Ino>> plan_views(Txn& txn, const VersionContent& content, Allocator& inos,
                                     const std::vector<Ino>& given) {
   const std::vector<ViewKey>& views = content.views;
-  const ContentUses uses(content);
+  const ContentReferences references(content);
   std::vector<Ino> view_inos(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
-    if (uses.first_alike(i) != i) {
-      view_inos[i] = view_inos[uses.first_alike(i)];
+    if (references.first_alike(i) != i) {
+      view_inos[i] = view_inos[references.first_alike(i)];
       continue;
     }
     WEFT_TRY(const std::optional<NumberRow> known, find_row<NumberRow>(txn, Table::views, view_key(views[i])));
@@ -170,13 +170,13 @@ std::vector<std::uint64_t> numbers_in(const std::vector<Range>& runs) {
 
 Result<std::vector<Range>> plan_blobs(Txn& txn, const VersionContent& content, std::uint64_t next,
                                       const std::vector<Range>& given) {
-  const ContentUses uses(content);
+  const ContentReferences references(content);
   const std::vector<std::uint64_t> before = numbers_in(given);
   std::vector<Range> runs;
-  for (std::uint32_t place = 0; place < uses.blob_count(); ++place) {
-    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, uses.blob(place)));
+  for (std::uint32_t place = 0; place < references.blob_count(); ++place) {
+    WEFT_TRY(const std::optional<FoundBlob> known, find_blob(txn, references.blob(place)));
     const bool numbered = known && known->row.number != 0;
-    const bool again = !numbered && before.size() == uses.blob_count();
+    const bool again = !numbered && before.size() == references.blob_count();
     append_run(runs, Range{numbered ? known->row.number : again ? before[place] : next, 1});
     if (!numbered && !again) ++next;
   }

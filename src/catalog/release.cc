@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "catalog/content.h"
-#include "catalog/steps.h"
+#include "catalog/content_steps.h"
 #include "index/blobs.h"
 #include "index/gc_queue.h"
 #include "index/manifests.h"
@@ -33,13 +33,14 @@ Status add_links(Txn& txn, Ino ino, std::uint64_t links) {
 }  // namespace
 
 ContentRelease::ContentRelease(VersionId version, const LocalRow& local, const VersionContent& content)
-    : version_(version), uses_(content), files_(content.files.size()) {
-  for (const std::uint32_t view : uses_.distinct_views()) views_.emplace_back(local.view_inos[view], uses_.links(view));
+    : version_(version), references_(content), files_(content.files.size()) {
+  for (const std::uint32_t view : references_.distinct_views())
+    views_.emplace_back(local.view_inos[view], references_.links(view));
   std::sort(views_.begin(), views_.end());
 }
 
 // The next holder of a blob inherits the bytes that the version owned; without one the blob is buried.
-Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places) {
+Status let_go(Txn& txn, VersionId version, const ContentReferences& references, std::span<const std::uint32_t> places) {
   struct Found {
     FoundBlob blob;
     bool owned = false;  // its first holder is this version
@@ -47,11 +48,11 @@ Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<co
   std::vector<Found> found;
   std::map<std::uint32_t, BlobNumbers> held;
   for (const std::uint32_t place : places) {
-    WEFT_TRY(auto blob, find_blob(txn, uses.blob(place)));
+    WEFT_TRY(auto blob, find_blob(txn, references.blob(place)));
     if (!blob) continue;  // the store has lost the blob
     WEFT_TRY(const std::optional<Holder> owner, first_holder(txn, *blob));
     if (!owner) return damaged(txn, fmt::format("version {} is no holder of its own blob", version));
-    for (const BlobUse& use : uses.of_blob(place)) held[use.file].insert(blob->row.number);
+    for (const BlobReference& reference : references.of_blob(place)) held[reference.file].insert(blob->row.number);
     found.push_back({*std::move(blob), owner->first == version});
   }
   for (const auto& [file, numbers] : held) WEFT_CHECK(remove_holder(txn, {version, file}, numbers));
@@ -64,8 +65,8 @@ Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<co
 }
 
 Status ContentRelease::release(Txn& txn, std::uint64_t from, std::uint64_t end) const {
-  const std::size_t blobs = uses_.blob_count();
-  WEFT_CHECK(let_go(txn, version_, uses_, numbers_of(blobs, 0, from, end)));
+  const std::size_t blobs = references_.blob_count();
+  WEFT_CHECK(let_go(txn, version_, references_, numbers_of(blobs, 0, from, end)));
   for (const std::uint32_t file : numbers_of(files_, blobs, from, end))
     WEFT_CHECK(txn.erase(Table::owned, file_key(version_, file)));
   for (const auto& [ino, links] : steps_of(views_, blobs + files_, from, end))
@@ -76,11 +77,11 @@ Status ContentRelease::release(Txn& txn, std::uint64_t from, std::uint64_t end) 
 
 Status ContentRelease::take_back(Txn& txn, std::uint64_t end, std::vector<std::uint64_t> numbers,
                                  const PublishInput& input) const {
-  const std::size_t blobs = uses_.blob_count();
+  const std::size_t blobs = references_.blob_count();
   if (numbers.size() != blobs)
     return damaged(txn, fmt::format("version {} has {} blobs and numbers of {}", version_, blobs, numbers.size()));
   std::map<std::uint32_t, std::uint64_t> owned;
-  WEFT_CHECK(take_blobs(txn, version_, uses_, numbers_of(blobs, 0, 0, end), input, numbers, owned));
+  WEFT_CHECK(take_blobs(txn, version_, references_, numbers_of(blobs, 0, 0, end), input, numbers, owned));
   // The row of another file still has the bytes of the blobs that were released.
   for (const std::uint32_t file : numbers_of(files_, blobs, 0, end))
     WEFT_CHECK(put_owned(txn, {version_, file}, owned[file]));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catalog/apply.h"
-#include "catalog/uses.h"
+#include "catalog/content_references.h"
 #include "index/env.h"
 #include "weft/content.h"
 #include "weft/model/version_content.h"
@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kAllHeld = UINT64_MAX;
 Status remove_links(Txn& txn, Ino ino, std::uint64_t links);
 Status release_view(Txn& txn, Ino ino);
 // Removes the version as a holder of the blobs of these places.
-Status let_go(Txn& txn, VersionId version, const ContentUses& uses, std::span<const std::uint32_t> places);
+Status let_go(Txn& txn, VersionId version, const ContentReferences& references, std::span<const std::uint32_t> places);
 // Erases the rows that this node has of a version whose content is released. True if no version needs its manifest any
 // more.
 Result<bool> forget_version(Txn& txn, const VersionRow& version, const LocalRow& local);
@@ -43,7 +43,7 @@ class ContentRelease {
 
   // The number of all steps, and of the steps before the inodes are released.
   std::uint64_t steps() const { return held_steps() + views_.size(); }
-  std::uint64_t held_steps() const { return uses_.blob_count() + files_ + views_.size(); }
+  std::uint64_t held_steps() const { return references_.blob_count() + files_ + views_.size(); }
   // Takes the steps from `from` to `end`.
   Status release(Txn& txn, std::uint64_t from, std::uint64_t end) const;
   // Undoes the steps before `end`, which release no inode: all of them are released. `numbers` has the numbers of the
@@ -52,7 +52,7 @@ class ContentRelease {
 
  private:
   const VersionId version_;
-  const ContentUses uses_;
+  const ContentReferences references_;
   const std::size_t files_;
   std::vector<std::pair<Ino, std::uint64_t>> views_;  // each distinct inode, with its links
 };

@@ -37,7 +37,7 @@ Result<Remains> remains_of(Txn& txn, VersionId version) {
 // True if the version had this content at its removal. False if the version was bare.
 bool had(const LocalRow& local, const VersionContent& content) {
   return local.view_inos.size() == content.views.size() && local.ino_count == content.tree_nodes &&
-         numbers_in(local.blobs).size() == ContentUses(content).blob_count();
+         numbers_in(local.blobs).size() == ContentReferences(content).blob_count();
 }
 
 // The state that a version can return to. absent: gc has released its content, or a part of its inodes.

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -144,6 +145,8 @@ void Server::Loop::run(std::vector<Job>& jobs) {
 
 // Counts the handler as running until it has returned, also if it has answered earlier.
 void Server::Loop::run(const Job& job) {
+  static std::atomic<std::uint64_t> last = 0;
+  const LogWork work(job.call->name(), ++last);
   server_.tally_->handler_begins();
   job.route->handler(job.call);
   server_.tally_->handler_ends();

@@ -7,7 +7,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "blobs/held_pack.h"
+#include "blobs/fd_pack.h"
 #include "os/sys.h"
 #include "os/unix_socket.h"
 
@@ -50,7 +50,7 @@ Result<Packs> packs_of(const WireAnswer& answer, std::vector<Fd> fds) {
     return odd(fmt::format("{} packs, {} descriptors", answer.packs.size(), fds.size()));
   Packs packs;
   for (std::size_t i = 0; i < fds.size(); ++i)
-    packs.push_back(std::make_shared<HeldPack>(std::move(fds[i]), answer.packs[i].size, answer.packs[i].id));
+    packs.push_back(std::make_shared<FdPack>(std::move(fds[i]), answer.packs[i].size, answer.packs[i].id));
   return packs;
 }
 

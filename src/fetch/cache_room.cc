@@ -41,7 +41,7 @@ Result<CacheRoom::Use> CacheRoom::use() {
 // the last value.
 std::uint64_t CacheRoom::used_bytes() {
   const MutexLock one_measures(measuring_use_);
-  const auto now = Clock::now();
+  const auto now = time_.now();
   if (use_of_ && now < *use_of_ + kUseRemembered) return used_bytes_;
   const auto use = this->use();
   if (use.ok()) used_bytes_ = use->total();
@@ -86,7 +86,7 @@ Result<std::uint64_t> CacheRoom::evict_for(std::uint64_t bytes) {
   const std::uint64_t available = space_.available();
   {
     const MutexLock lock(mutex_);
-    if (space_.left() < bytes && in_vain_.holds(available)) return use.total();
+    if (space_.left() < bytes && in_vain_.holds(available, time_.now())) return use.total();
   }
   const std::uint64_t spare = std::min(cache_max / kSpareParts, kSpareMax);
   const std::uint64_t others = bytes + spare + use.unlisted;
@@ -95,7 +95,7 @@ Result<std::uint64_t> CacheRoom::evict_for(std::uint64_t bytes) {
   WEFT_TRY(const EvictReport report, evict(bound));
   if (report.packs > 0 && space_.available() <= available) {
     const MutexLock lock(mutex_);
-    in_vain_.note(available);
+    in_vain_.note(available, time_.now());
   }
   return report.kept_bytes + use.unlisted;
 }
@@ -114,7 +114,7 @@ std::optional<Status> CacheRoom::reserve(std::uint64_t bytes, std::uint64_t comi
     room_ -= bytes;
     return Status();
   }
-  const auto now = Clock::now();
+  const auto now = time_.now();
   if (now >= full_until_ && now < full_until_ + kFullUntried) return no_room();
   return {};
 }
@@ -130,7 +130,7 @@ bool CacheRoom::fits(std::uint64_t used, std::uint64_t coming) {
 // True if a wait for space is over.
 bool CacheRoom::gives_up(bool ends) {
   const MutexLock lock(mutex_);
-  const auto now = Clock::now();
+  const auto now = time_.now();
   if (now >= full_until_ + kFullRemembered) full_until_ = now + kRoomPatience;
   if (!ends && now < full_until_) return false;
   full_until_ = now;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/mutex.h"
+#include "base/time_source.h"
 #include "fetch/cache_space.h"
 #include "fetch/fetch_sources.h"
 #include "weft/content.h"
@@ -35,8 +36,9 @@ class FilledPacks {
 class CacheRoom {
  public:
   // All references outlive this.
-  CacheRoom(FetchedCache& cache, FilledPacks& packs, const FetchSources& sources, CacheSpace space)
-      : cache_(cache), packs_(packs), sources_(sources), space_(std::move(space)) {}
+  CacheRoom(FetchedCache& cache, FilledPacks& packs, const FetchSources& sources, CacheSpace space,
+            const TimeSource& time = steady_time())
+      : cache_(cache), packs_(packs), sources_(sources), space_(std::move(space)), time_(time) {}
 
   // Reserves space for bytes of a pack whose units run. Waits up to two seconds, because packs that were just closed
   // can soon be evicted. Errc::no_space, also if the pack keeps nothing.
@@ -77,6 +79,7 @@ class CacheRoom {
   FilledPacks& packs_;
   const FetchSources& sources_;
   const CacheSpace space_;
+  const TimeSource& time_;
   Mutex making_room_ WEFT_ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   std::uint64_t cache_max_ WEFT_GUARDED_BY(mutex_) = UINT64_MAX;

@@ -1,6 +1,7 @@
 #include "fetch/cache_space.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace weft {
 namespace {
@@ -29,13 +30,13 @@ std::uint64_t CacheSpace::bound(std::uint64_t cache_max, std::uint64_t used) con
   return std::min(cache_max, all - std::min(all, reserve));
 }
 
-void VainEviction::note(std::uint64_t available) {
+void VainEviction::note(std::uint64_t available, Deadline now) {
   at_ = available;
-  until_ = std::chrono::steady_clock::now() + kRemembered;
+  until_ = now + kRemembered;
 }
 
-bool VainEviction::holds(std::uint64_t available) const {
-  return available <= at_ && std::chrono::steady_clock::now() < until_;
+bool VainEviction::holds(std::uint64_t available, Deadline now) const {
+  return available <= at_ && now < until_;
 }
 
 }  // namespace weft

@@ -2,13 +2,13 @@
 // publishes and gc. Any thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "os/file_ops.h"
+#include "weft/deadline.h"
 
 namespace weft {
 
@@ -35,12 +35,12 @@ class CacheSpace {
 // close the packs. More evictions would only lose more of the cache. One thread at a time.
 class VainEviction {
  public:
-  void note(std::uint64_t available);  // free bytes of the disk
+  void note(std::uint64_t available, Deadline now);  // free bytes of the disk
   // True for a minute, unless the disk has more free bytes now.
-  bool holds(std::uint64_t available) const;
+  bool holds(std::uint64_t available, Deadline now) const;
 
  private:
-  std::chrono::steady_clock::time_point until_{};
+  Deadline until_{};
   std::uint64_t at_ = 0;
 };
 

@@ -39,8 +39,9 @@ struct FetchSources::Source {
   Clock::time_point rests_until{};  // asked last until then, after a silence
 };
 
-FetchSources::FetchSources(const std::vector<std::shared_ptr<BlobSource>>& sources, Clock::duration patience)
-    : patience_(patience) {
+FetchSources::FetchSources(const std::vector<std::shared_ptr<BlobSource>>& sources, Clock::duration patience,
+                           const TimeSource& time)
+    : patience_(patience), time_(time) {
   for (const auto& source : sources) sources_.push_back(std::make_unique<Source>(source, sources_.size()));
 }
 
@@ -54,7 +55,7 @@ std::vector<FetchSources::Source*> FetchSources::ranked(const Digest& manifest, 
   for (const auto& source : sources_)
     order.emplace_back(source.get(), source->source.unverified().readiness(manifest, runs));
   const MutexLock lock(mutex_);
-  const auto now = Clock::now();
+  const auto now = time_.now();
   std::stable_partition(order.begin(), order.end(), [](const auto& one) { return one.second != Readiness::lacking; });
   std::stable_partition(order.begin(), order.end(), [now](const auto& one) { return one.first->rests_until <= now; });
   for (std::size_t i = 1; i < order.size(); ++i) {
@@ -97,9 +98,9 @@ Result<FetchSources::Given> FetchSources::read_from(Source& source, Request& req
     for (const auto& other : sources_)
       if (other.get() != &source) other->rate.passed_over();
   }
-  const auto begun = Clock::now();
+  const auto begun = time_.now();
   auto got = source.source.read(request.manifest, request.runs, deadline, request.aid);
-  const auto took = Clock::now() - begun;
+  const auto took = time_.now() - begun;
   {
     const MutexLock lock(mutex_);
     source.rate.end(got.ok() ? got->bytes.size : 0, took);
@@ -146,12 +147,12 @@ void FetchSources::count(Source& source, std::uint64_t bytes, const Error* failu
   }
   ++source.count.failures;
   problem_ = failure->message;
-  if (was_silent(*failure)) source.rests_until = Clock::now() + kRest;
+  if (was_silent(*failure)) source.rests_until = time_.now() + kRest;
 }
 
 FetchSources::Figures FetchSources::figures_of(const Source& source) const {
   const MutexLock lock(mutex_);
-  return {source.rate.bytes_per_s(), source.rests_until > Clock::now()};
+  return {source.rate.bytes_per_s(), source.rests_until > time_.now()};
 }
 
 Readiness FetchSources::readiness(const Digest& manifest, const ChunkRun& run) const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/time_source.h"
 #include "fetch/verified_source.h"
 #include "weft/bytes/source.h"
 #include "weft/bytes/swarm.h"
@@ -48,7 +49,9 @@ class FetchSources {
   };
 
   // `sources`: the cheapest first. They share one `patience` for a request, and an offered unit's source has all of it.
-  FetchSources(const std::vector<std::shared_ptr<BlobSource>>& sources, Clock::duration patience);
+  // `time` measures their rates and their rests, and outlives this. Their deadlines are of the steady clock.
+  FetchSources(const std::vector<std::shared_ptr<BlobSource>>& sources, Clock::duration patience,
+               const TimeSource& time = steady_time());
   ~FetchSources();
   FetchSources(const FetchSources&) = delete;
   FetchSources& operator=(const FetchSources&) = delete;
@@ -92,6 +95,7 @@ class FetchSources {
   Figures figures_of(const Source& source) const WEFT_EXCLUDES(mutex_);
 
   const Clock::duration patience_;
+  const TimeSource& time_;
   std::vector<std::unique_ptr<Source>> sources_;  // constant; a Source says what mutex_ guards of it
   mutable Mutex mutex_;
   std::string problem_ WEFT_GUARDED_BY(mutex_);

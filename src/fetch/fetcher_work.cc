@@ -53,6 +53,7 @@ Fetcher::Clock::time_point Fetcher::waited_until(const FetchTask& task) const {
 }
 
 void Fetcher::run(FetchTask task) {
+  const LogWork work("transfer", task.transfer->log_id);
   const auto begun = Clock::now();
   const auto runs = task.runs();
   const Digest manifest = task.transfer->manifest;

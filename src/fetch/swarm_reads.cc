@@ -246,6 +246,7 @@ void SwarmReads::read(std::shared_ptr<OfferedUnit> unit) {
 }
 
 Status SwarmReads::read_part(FetchTask& task, const std::shared_ptr<OfferedUnit>& unit) {
+  const LogWork work("transfer", task.transfer->log_id);
   const auto begun = Transfer::Clock::now();
   const auto digests = move(task, unit);
   if (!digests.ok()) {

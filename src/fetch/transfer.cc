@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "base/sha256.h"
-#include "blobs/held_pack.h"
+#include "blobs/fd_pack.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -25,7 +25,7 @@ std::atomic<std::uint64_t> last_log_id = 0;
 Result<std::shared_ptr<const PackReader>> reader_of(const FetchPack& pack) {
   const std::string path = fmt::format("/proc/self/fd/{}", pack.fd());
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
-  return std::shared_ptr<const PackReader>(std::make_shared<HeldPack>(std::move(fd), pack.size(), pack.id()));
+  return std::shared_ptr<const PackReader>(std::make_shared<FdPack>(std::move(fd), pack.size(), pack.id()));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ Result<Others> others_with(Store& store, const ContentId& id, const VersionRow& 
 
 class Staging {
  public:
-  Staging(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+  Staging(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
           SearchedFor& searched_for)
       : store_(store), origin_(origin), row_(row), progress_(progress), searched_for_(searched_for) {}
 
@@ -165,7 +165,7 @@ class Staging {
     return {};
   }
 
-  const LentStore& store_;
+  const RevocableStore& store_;
   SafePath store_path_;
   const OriginDir& origin_;
   const VersionRow& row_;
@@ -179,7 +179,7 @@ class Staging {
 
 }  // namespace
 
-Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+Status stage_version(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
                      SearchedFor& searched_for) {
   return Staging(store, origin, row, progress, searched_for).run();
 }

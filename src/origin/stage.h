@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <map>
 
-#include "blobs/lent_store.h"
+#include "blobs/revocable_store.h"
 #include "origin/dir.h"
 #include "weft/progress.h"
 #include "weft/store_rows.h"
@@ -21,7 +21,7 @@ using SearchedFor = std::map<ContentId, std::size_t>;
 // the origin yet. Errc::absent: no node is known that would write the blob. Errc::cancelled. Verifies all bytes;
 // `progress` counts the copied ones. Several nodes may copy at the same time, also the same version. May hang in the
 // origin's file system. If the store is taken back meanwhile, it is not used again: Errc::cancelled.
-Status stage_version(const LentStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
+Status stage_version(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
                      SearchedFor& searched_for);
 
 }  // namespace weft

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/worker.h"
-#include "blobs/lent_store.h"
+#include "blobs/revocable_store.h"
 #include "origin/dir.h"
 #include "origin/stage.h"
 #include "weft/store/snapshot.h"
@@ -37,7 +37,7 @@ struct WriteBehind::State final : public Progress {
   State(Store& of, OriginLedger& in, std::string path) : ledger(in), store(of), origin_path(std::move(path)) {}
 
   OriginLedger& ledger;  // use only inside store.use()
-  LentStore store;
+  RevocableStore store;
   const std::string origin_path;
   VersionId untried = 0;     // only the worker uses this: versions from here on have not been tried
   SearchedFor searched_for;  // only the worker uses this
@@ -345,7 +345,7 @@ WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_
 WriteBehind::~WriteBehind() {
   if (!state_->worker.end_within(kEndWait))
     log_warning("the origin does not answer: the remaining versions are written after the next start");
-  state_->store.take_back();
+  state_->store.revoke();
 }
 
 void WriteBehind::wake() {

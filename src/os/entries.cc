@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/magic.h>
+#include <sys/inotify.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <memory>
 
 #include "os/file_ops.h"
+#include "os/safe_path.h"
 
 namespace weft {
 namespace {
@@ -122,6 +124,21 @@ Status read_directory(const Fd& directory, off_t from,
     const dirent* entry = ::readdir(list.get());
     if (entry == nullptr) return errno == 0 ? Status{} : Status{sys_error(errno, "a directory")};
     if (!add(entry->d_name, entry->d_off)) return {};
+  }
+}
+
+Result<Fd> watch_directory(int directory, std::string_view where) {
+  Fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!watch.valid()) return sys_error(errno, "inotify (fs.inotify.max_user_instances)");
+  WEFT_TRY(const std::string path, path_of_descriptor(directory, where));
+  if (::inotify_add_watch(watch.get(), path.c_str(), IN_MODIFY | IN_MOVED_TO | IN_ONLYDIR) < 0)
+    return sys_error(errno, fmt::format("{}: inotify (fs.inotify.max_user_watches)", where));
+  return watch;
+}
+
+void forget_events(const Fd& watch) {
+  alignas(inotify_event) std::array<char, 4096> events{};
+  while (::read(watch.get(), events.data(), events.size()) > 0) {
   }
 }
 

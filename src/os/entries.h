@@ -42,6 +42,11 @@ Status remove_at(int directory, const std::string& name, int flags = 0, std::str
 Status read_directory(const Fd& directory, off_t from,
                       const std::function<bool(const std::string& name, off_t next)>& add);
 
+// Returns an inotify descriptor, which becomes readable when a file of the directory is written, or renamed into it,
+// until forget_events().
+Result<Fd> watch_directory(int directory, std::string_view where);
+void forget_events(const Fd& watch);
+
 // Creates a file without a name, for writing; it vanishes with its last descriptor unless put_file() names it.
 Result<Fd> make_nameless_file(int directory, mode_t mode);
 // Gives a nameless file its name. If an entry has the name, the file replaces it by a rename, and has a name of its own

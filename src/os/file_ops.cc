@@ -7,7 +7,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -165,6 +164,18 @@ std::optional<DiskSpace> disk_space(int fd) {
   struct statvfs facts {};
   if (::fstatvfs(fd, &facts) != 0) return {};
   return DiskSpace{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize, facts.f_files};
+}
+
+Result<unsigned long> file_system_type(int fd, std::string_view where) {
+  struct statfs facts {};
+  if (::fstatfs(fd, &facts) != 0) return sys_error(errno, where);
+  return static_cast<unsigned long>(facts.f_type);
+}
+
+Result<struct statvfs> file_system_facts(int fd, std::string_view where) {
+  struct statvfs facts {};
+  if (::fstatvfs(fd, &facts) != 0) return sys_error(errno, where);
+  return facts;
 }
 
 std::uint64_t cache_reserve(const DiskSpace& disk) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <cstdint>
 #include <optional>
@@ -58,6 +59,9 @@ struct DiskSpace {
   std::uint64_t inodes = 0;                // 0: as many as the bytes allow
 };
 std::optional<DiskSpace> disk_space(int fd);
+// Facts of the file system that holds a file or directory.
+Result<unsigned long> file_system_type(int fd, std::string_view where);  // as f_type of statfs(2)
+Result<struct statvfs> file_system_facts(int fd, std::string_view where);
 // Returns the disk space that caches leave free for publishes and gc.
 std::uint64_t cache_reserve(const DiskSpace& disk);
 // Returns the bytes of disk that the file takes.

@@ -31,6 +31,13 @@ bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length) {
   return data < 0 ? errno == ENXIO : static_cast<std::uint64_t>(data) >= offset + length;
 }
 
+Result<std::optional<std::uint64_t>> next_data(int fd, std::uint64_t from, std::string_view where) {
+  const off_t data = ::lseek(fd, static_cast<off_t>(from), SEEK_DATA);
+  if (data >= 0) return std::optional(static_cast<std::uint64_t>(data));
+  if (errno == ENXIO) return std::optional<std::uint64_t>();
+  return sys_error(errno, where);
+}
+
 std::vector<Range> data_runs(std::uint64_t offset, std::span<const std::byte> bytes) {
   std::vector<Range> runs;
   std::uint64_t data = 0;                                                 // start of the current run

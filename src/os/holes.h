@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ bool is_zero(std::span<const std::byte> bytes);
 
 // True if the whole range is a hole. False if the file system reports no holes: it calls the whole file data.
 bool has_no_data(int fd, std::uint64_t offset, std::uint64_t length);
+
+// Returns the first offset from `from` on that is in no hole; nothing if no data follows.
+Result<std::optional<std::uint64_t>> next_data(int fd, std::uint64_t from, std::string_view where);
 
 // Returns the runs of `bytes` that hold data, as offsets in `bytes`, which go to `offset` of a file. Whole blocks of
 // zeros are left out, in stretches of at least kHoleMin bytes.

@@ -3,12 +3,18 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
 
 #include "base/json.h"
@@ -22,6 +28,8 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kStatusMax = 1U << 20U;
+constexpr timeval kUpgradeMax{90, 0};  // longer than the supervisor waits for the new program
+constexpr std::string_view kUpgraded = ".";
 
 // Decodes the \ooo escapes by which mountinfo writes blanks and backslashes.
 std::string unescaped(std::string_view text) {
@@ -43,6 +51,20 @@ Result<std::string> real_path(const std::string& path) {
   auto real = std::filesystem::canonical(path, error);
   if (error) return sys_error(error.value(), path);
   return real.string();
+}
+
+Result<Fd> connect_to(const std::string& control) {
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (control.empty() || control.size() >= sizeof address.sun_path)
+    return Error{Errc::unsupported, "this mount's supervisor takes no upgrades"};
+  std::copy(control.begin(), control.end(), address.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + control.size());
+  if (!socket.valid() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    return sys_error(errno, "asking the mount's supervisor");
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kUpgradeMax, sizeof kUpgradeMax);
+  return socket;
 }
 
 // Collects the members of one object of a mount's status. parse_json() checks meanwhile that the status is JSON.
@@ -151,6 +173,11 @@ Result<std::string> read_mount_status(const std::string& directory, std::chrono:
   return read_file_within(directory + "/.weft/status", kStatusMax, time);
 }
 
+Status unmount_directory(const std::string& directory, bool lazy, std::string_view where) {
+  if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
+  return sys_error(errno, where);
+}
+
 Result<MountMembers> status_members(std::string_view status_json, std::string_view object) {
   MemberReader members(object);
   WEFT_CHECK(parse_json(status_json, 16, members));
@@ -167,6 +194,19 @@ Result<MountProcesses> mount_processes(std::string_view status_json) {
     if (key == "pid_namespace") out.pid_namespace = number_of(value);
   }
   return out;
+}
+
+Status upgrade_mount(const std::string& control, const std::string& program) {
+  WEFT_TRY(const Fd socket, connect_to(control));
+  if (::send(socket.get(), program.data(), program.size(), MSG_NOSIGNAL) < 0)
+    return sys_error(errno, "asking the mount's supervisor");
+  std::array<char, 4096> answer{};
+  const ssize_t got = ::recv(socket.get(), answer.data(), answer.size(), 0);
+  if (got < 0) return sys_error(errno, "the answer of the mount's supervisor");
+  if (got == 0) return Error{Errc::internal, "the mount's supervisor ended without an answer"};
+  const std::string text(answer.data(), static_cast<std::size_t>(got));
+  if (text == kUpgraded) return {};
+  return Error{Errc::invalid, text};
 }
 
 std::vector<Fd> watch_processes(const MountProcesses& processes) {

@@ -1,4 +1,4 @@
-// Mounted weft file systems: their mount points, and the status that their servers report.
+// Mounted weft file systems: their mount points, the status that their servers report, their upgrade and their end.
 #pragma once
 
 #include <chrono>
@@ -42,6 +42,9 @@ Result<std::string> mount_point_path(const std::string& directory);
 // Errc::busy if the mount does not answer within `time`; Errc::io if the status cannot be read: the server is gone.
 Result<std::string> read_mount_status(const std::string& directory, std::chrono::milliseconds time);
 
+// umount(2). `lazy`: detaches the mount, which ends when nothing uses it. Errc::busy: it is in use.
+Status unmount_directory(const std::string& directory, bool lazy, std::string_view where);
+
 // The members of one object in .weft/status, such as "mount": name and value as text, in file order.
 using MountMembers = std::vector<std::pair<std::string, std::string>>;
 Result<MountMembers> status_members(std::string_view status_json, std::string_view object);
@@ -54,6 +57,10 @@ struct MountProcesses {
   std::string control;               // abstract name of the socket for upgrades
 };
 Result<MountProcesses> mount_processes(std::string_view status_json);
+
+// Asks the supervisor of a mount to replace the server by another program. `control`: as in MountProcesses. `program`:
+// an absolute path. Returns when the new program serves the mount. Errc::invalid: the supervisor says why not.
+Status upgrade_mount(const std::string& control, const std::string& program);
 
 // Returns descriptors that become readable when these processes end. Processes that have ended, or that live in another
 // pid namespace, have none.

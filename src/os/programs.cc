@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +24,7 @@
 
 #include "base/argv.h"
 #include "base/text.h"
+#include "os/memory_file.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -162,6 +165,28 @@ bool has_ended(pid_t program, int kills) {
   ::_exit(0);
 }
 
+Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
+  std::vector<char*> argv = argv_of(words);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  pid_t child = 0;
+  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return sys_error(failed, words[0]);
+  int status = 0;
+  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, words[0]);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+[[noreturn]] void become_shell(const std::string& command, const ShellCommand::Variables& variables, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);  // the parent ended before prctl()
+  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
+  ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  ::_exit(127);
+}
+
 }  // namespace
 
 std::optional<std::string> find_program(const std::string& name, const std::string& own_directory,
@@ -188,6 +213,40 @@ Result<pid_t> start_program(ChildProgram child) {
   if (pid == 0) guard(child, argv.data());
   if (pid < 0) return sys_error(errno, "starting " + child.program);
   return pid;
+}
+
+Result<int> run_program(std::vector<std::string> words) {
+  return run_with_stderr(words, STDERR_FILENO);
+}
+
+Result<int> run_program(std::vector<std::string> words, std::string& errors) {
+  WEFT_TRY(const Fd file, memory_file("stderr of " + words[0]));
+  WEFT_TRY(const int code, run_with_stderr(words, file.get()));
+  errors = message_in(file);
+  return code;
+}
+
+Error become_program(std::vector<std::string> words) {
+  ::execv(words[0].c_str(), argv_of(words).data());
+  return sys_error(errno, words[0]);
+}
+
+Result<ShellCommand> ShellCommand::start(const std::string& command, const Variables& variables) {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) become_shell(command, variables, parent);
+  if (pid < 0) return sys_error(errno, "starting /bin/sh");
+  Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!ended.valid()) return sys_error(errno, "waiting for /bin/sh");
+  return ShellCommand(pid, std::move(ended));
+}
+
+Result<std::string> ShellCommand::wait() const {
+  int status = 0;
+  if (::waitpid(pid_, &status, 0) < 0) return sys_error(errno, "waiting for /bin/sh");
+  if (status == 0) return std::string();
+  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
+  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
 bool is_running(pid_t guard) {

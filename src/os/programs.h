@@ -1,12 +1,15 @@
-// Programs: how weft's find each other, a child that runs with the rights of a user, and facts about other processes.
+// Programs: how weft's find each other, run others and become others, a child that runs with the rights of a user, and
+// facts about other processes.
 #pragma once
 
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "os/sys.h"
 #include "weft/result.h"
 #include "weft/store/publish.h"
 
@@ -35,6 +38,31 @@ struct ChildProgram {
 // it cannot run, it exits with 127. The guard ends with the program. It kills a program that its user has stopped by a
 // signal or traces, since others wait for it. Returns the guard.
 Result<pid_t> start_program(ChildProgram child);
+
+// Runs a program and waits for it. `words`: its path, then its arguments. Returns its exit code, or 128 + the signal
+// that ended it.
+Result<int> run_program(std::vector<std::string> words);
+// Stores the program's stderr in `errors` (up to 4 KiB); it does not appear on this process's stderr.
+Result<int> run_program(std::vector<std::string> words, std::string& errors);
+// Replaces this process by the program (exec). Returns only after a failure.
+Error become_program(std::vector<std::string> words);
+
+// A command that /bin/sh runs beside this process. It gets SIGTERM when the thread that started it ends.
+class ShellCommand {
+ public:
+  // Names and values that the environment of the command has, beside those of this process.
+  using Variables = std::vector<std::pair<const char*, std::string>>;
+  static Result<ShellCommand> start(const std::string& command, const Variables& variables);
+
+  int fd() const { return ended_.get(); }  // readable when the command has ended
+  // Waits for the end. Returns "" after exit code 0; else how the command ended, as "ended with exit code 3".
+  Result<std::string> wait() const;
+
+ private:
+  ShellCommand(pid_t pid, Fd ended) : pid_(pid), ended_(std::move(ended)) {}
+  pid_t pid_;
+  Fd ended_;
+};
 
 // True if the guard runs. Collects it if it has ended.
 bool is_running(pid_t guard);

@@ -87,6 +87,10 @@ Error sys_error(int error_number, std::string_view what) {
                error_number};
 }
 
+bool is_refused_by_kernel(const Error& error) {
+  return error.code == Errc::permission && error.os_error != 0;
+}
+
 Error other_file_system(std::string_view where) {
   return sys_error(EXDEV, where);
 }
@@ -114,6 +118,12 @@ Error too_many_at_once(std::string_view where) {
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return sys_error(errno, path);
+  return Fd(fd);
+}
+
+Result<Fd> open_file_at(int directory, const std::string& name, int flags, std::string_view where) {
+  const int fd = retry([&] { return ::openat(directory, name.c_str(), flags | O_CLOEXEC); });
+  if (fd < 0) return sys_error(errno, where);
   return Fd(fd);
 }
 

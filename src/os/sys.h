@@ -55,6 +55,8 @@ class Fd {
 // Returns "WHAT: strerror" with the matching Errc and the errno.
 Error sys_error(int error_number, std::string_view what);
 Errc errc_of(int error_number);
+// True if the kernel refused a system call (EACCES, EPERM). False for a refusal that weft's own code decides.
+bool is_refused_by_kernel(const Error& error);
 // Errors of checks that the kernel makes for other calls, with its errno.
 Error other_file_system(std::string_view where);  // EXDEV
 Error too_large(std::string_view where);          // EOVERFLOW
@@ -65,6 +67,8 @@ Error too_many_at_once(std::string_view where);   // EAGAIN
 
 // These functions take paths as the user knows them and retry EINTR. Every descriptor is close-on-exec.
 Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
+// Opens an entry of an open directory; follows links.
+Result<Fd> open_file_at(int directory, const std::string& name, int flags, std::string_view where);
 Result<Fd> duplicate(int fd, std::string_view where);  // a descriptor of the same open file
 // Gives a directory to the group of this name: the group may read it, and entries made below belong to the group.
 Status give_to_group(int directory, const std::string& group, std::string_view where);

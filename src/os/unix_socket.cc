@@ -170,13 +170,6 @@ Result<PeerCredentials> peer_credentials(int socket) {
   return peer;
 }
 
-Result<std::pair<Fd, Fd>> unix_pair() {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-    return sys_error(errno, "socketpair");
-  return std::pair(Fd(ends[0]), Fd(ends[1]));
-}
-
 Result<std::size_t> send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
   if (fds.size() > kFdsAtOnceMax)
     return Error{Errc::internal, fmt::format("expected at most {} descriptors, got {}", kFdsAtOnceMax, fds.size())};
@@ -229,6 +222,21 @@ Result<Received> receive_some(int socket, std::span<std::byte> into) {
 bool wait_for(int fd, short events, std::chrono::milliseconds timeout) {
   pollfd entry{fd, events, 0};
   return retry([&] { return ::poll(&entry, 1, static_cast<int>(timeout.count())); }) > 0;
+}
+
+Result<Fd> listen_loopback(std::uint16_t port, int backlog, std::string_view where) {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return sys_error(errno, where);
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), backlog) != 0)
+    return sys_error(errno, where);
+  return fd;
 }
 
 Status check_own_address(const std::string& host, std::uint16_t port) {

@@ -1,5 +1,6 @@
 // Unix stream sockets as Results: listen, connect, identify the peer, send and receive bytes with descriptors. Sockets
-// made here are non-blocking and close-on-exec. TCP is used elsewhere; here is the check of an address for it.
+// made here are non-blocking and close-on-exec. TCP is used elsewhere; here are a listener on loopback and the check of
+// an address.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "os/sys.h"
@@ -38,7 +40,6 @@ Result<Fd> connect_unix(const std::string& path);
 // Returns an invalid Fd if no connection is pending.
 Result<Fd> accept_unix(int listener);
 Result<PeerCredentials> peer_credentials(int socket);
-Result<std::pair<Fd, Fd>> unix_pair();
 
 // Sends as much as fits without waiting, and returns the number of bytes: 0 if the socket is full. Descriptors (at most
 // kFdsAtOnceMax) go with the first byte, so they are sent if any byte is. Errc::unreachable: the other end is closed.
@@ -55,6 +56,9 @@ Result<Received> receive_some(int socket, std::span<std::byte> into);
 
 // poll(2) on one descriptor; false on a timeout. A negative timeout waits for ever.
 bool wait_for(int fd, short events, std::chrono::milliseconds timeout);
+
+// Listens on a TCP port of 127.0.0.1.
+Result<Fd> listen_loopback(std::uint16_t port, int backlog, std::string_view where);
 
 // Checks that a program could listen at this address over TCP: binds a socket there, and closes it. Port 0: any port.
 // Errc::invalid: the host has no address, or no interface of this machine has it. Errc::busy: another program has the

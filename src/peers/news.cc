@@ -52,7 +52,7 @@ void PeerNews::drop_one() {
 }
 
 void PeerNews::touch(const Digest& manifest) {
-  active_ = Clock::now();
+  active_ = parts_.time.now();
   if (!versions_.contains(manifest) && versions_.size() >= kManifestsMax) drop_one();
   Version& version = versions_[manifest];
   version.changed = active_;
@@ -72,7 +72,7 @@ void PeerNews::arrived(const Digest& manifest) {
 
 void PeerNews::survey_again() {
   const MutexLock lock(mutex_);
-  const auto soon = Clock::now() + kQuiet;  // one survey after several evictions
+  const auto soon = parts_.time.now() + kQuiet;  // one survey after several evictions
   for (auto& [manifest, version] : versions_) version.survey_at = std::min(version.survey_at, soon);
   wake();
 }
@@ -118,12 +118,12 @@ Worker::Pause PeerNews::round() {
 
 bool PeerNews::is_active() const {
   const MutexLock lock(mutex_);
-  return active_ + kActive > Clock::now();
+  return active_ + kActive > parts_.time.now();
 }
 
 Worker::Pause PeerNews::pause() {
   const MutexLock lock(mutex_);
-  const auto now = Clock::now();
+  const auto now = parts_.time.now();
   sleeps_ = active_ + kActive <= now;
   if (!sleeps_) return kTick;
   auto next = now + kSayAgain;
@@ -135,7 +135,7 @@ std::vector<Digest> PeerNews::due(Clock::time_point Version::*at) {
   std::vector<Digest> out;
   const MutexLock lock(mutex_);
   for (const auto& [manifest, version] : versions_)
-    if (version.*at <= Clock::now()) out.push_back(manifest);
+    if (version.*at <= parts_.time.now()) out.push_back(manifest);
   return out;
 }
 
@@ -158,7 +158,7 @@ bool PeerNews::is_whole(const Digest& manifest) const {
 // Fetched blobs enter the index some seconds after their last chunk, and a manifest may be on its way. So a version is
 // surveyed again when twice the time since its last change has passed.
 void PeerNews::survey(const Digest& manifest) {
-  const auto begun = Clock::now();
+  const auto begun = parts_.time.now();
   {
     const MutexLock lock(mutex_);
     const auto found = versions_.find(manifest);
@@ -189,7 +189,7 @@ void PeerNews::tell(const Digest& manifest) {
   const auto nodes = directories(manifest);
   bool all = !nodes.empty();
   for (const std::string& node : nodes) all = tell(node, news) && all;
-  const auto now = Clock::now();
+  const auto now = parts_.time.now();
   const MutexLock lock(mutex_);
   const auto found = versions_.find(manifest);
   if (found == versions_.end()) return;
@@ -259,7 +259,8 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
   if (!address || worker_.ending()) return {};
   {
     const MutexLock lock(mutex_);
-    if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > Clock::now()) return {};
+    if (const auto silent = silent_.find(node); silent != silent_.end() && silent->second > parts_.time.now())
+      return {};
   }
   const auto asked = Clock::now();
   auto answer = parts_.exchange.call(*address, encode_request(request), deadline);
@@ -271,7 +272,7 @@ std::optional<std::vector<std::byte>> PeerNews::call(const std::string& node, co
   const bool has_full_link = parts_.links.gave_since(node, asked);
   if (had_no_time || has_full_link) return {};
   const MutexLock lock(mutex_);
-  silent_[node] = Clock::now() + kSilentRest;
+  silent_[node] = parts_.time.now() + kSilentRest;
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/time_source.h"
 #include "base/worker.h"
 #include "peers/directory.h"
 #include "peers/links.h"
@@ -25,6 +26,7 @@ struct PeerNewsParts {
   PeerView& view;
   PeerLinks& links;
   Exchange& exchange;
+  const TimeSource& time = steady_time();  // of what is due; deadlines of calls are of the steady clock
 };
 
 // Any thread.
@@ -83,7 +85,7 @@ class PeerNews {
   std::map<std::string, Clock::time_point> silent_ WEFT_GUARDED_BY(mutex_);  // nodes left alone, and until when
   bool sleeps_ WEFT_GUARDED_BY(mutex_) = false;                              // the worker must be woken
   bool recalled_ = false;                                                    // used only by the worker
-  Worker worker_{"news for peers"};
+  Worker worker_{"news for peers", Worker::kNoRetry, parts_.time};
 };
 
 }  // namespace weft

@@ -288,9 +288,4 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   return report;
 }
 
-Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
-  WEFT_TRY(PreparedImport prepared, prepare_import(options, store.path(), progress));
-  return run_import(store, no_resolver(), std::move(prepared), progress);
-}
-
 }  // namespace weft

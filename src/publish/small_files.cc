@@ -80,8 +80,7 @@ class DirectoryFiles {
       WEFT_TRY(opened.fd, open_to_read(opened.where));
       return opened;
     }
-    opened.fd = Fd(::openat(directory_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (opened.fd.get() < 0) return sys_error(errno, opened.where);
+    WEFT_TRY(opened.fd, open_file_at(directory_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY, opened.where));
     return opened;
   }
 

@@ -360,9 +360,9 @@ struct Described {
 }  // namespace
 
 Status Mirror::apply(std::span<const MirrorChange> changes, std::uint64_t revision) {
+  const LogWork work("up to revision", revision);
   if (log_debugs(LogCategory::registry))
-    for (const MirrorChange& change : changes)
-      log_debug(LogCategory::registry, "up to revision {}: {}", revision, std::visit(Described(), change));
+    for (const MirrorChange& change : changes) log_debug(LogCategory::registry, "{}", std::visit(Described(), change));
   WEFT_TRY(MirrorOutcome outcome, parts_.mirror.apply(changes, revision));
   for (const std::string& problem : outcome.problems) refuse(Error{Errc::invalid, problem});
   {

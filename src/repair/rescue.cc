@@ -1,14 +1,12 @@
 #include "repair/rescue.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "diskformat/hash.h"
+#include "os/holes.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
 #include "packs/pack_writer.h"
@@ -143,10 +141,8 @@ class PackRescue {
 
   // Returns the first offset from `at` on that is not in a hole, rounded down to a block.
   Result<std::uint64_t> next_data(std::uint64_t at) const {
-    const off_t data = ::lseek(pack_.fd(), static_cast<off_t>(at), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return pack_.size();
-    if (data < 0) return sys_error(errno, where_);
-    return std::max(at, static_cast<std::uint64_t>(data) / kPackBlock * kPackBlock);
+    WEFT_TRY(const auto data, weft::next_data(pack_.fd(), at, where_));
+    return data ? std::max(at, *data / kPackBlock * kPackBlock) : pack_.size();
   }
 
   const PackReader& pack_;

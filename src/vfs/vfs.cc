@@ -1,14 +1,11 @@
 #include "weft/programs/vfs.h"
 
-#include <sys/statvfs.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "base/json.h"
 #include "events/follower.h"
+#include "os/file_ops.h"
 #include "os/safe_path.h"
-#include "os/sys.h"
 #include "vfs/catalog.h"
 #include "vfs/datasets.h"
 #include "vfs/fixed_files.h"
@@ -217,9 +214,7 @@ bool StoreVfs::assembled(Ino ino) {
 }
 
 Result<struct statvfs> StoreVfs::statfs() {
-  struct statvfs facts {};
-  if (::fstatvfs(store_.directory().root().fd(), &facts) != 0) return sys_error(errno, store_.path() + ": statvfs");
-  return facts;
+  return file_system_facts(store_.directory().root().fd(), store_.path() + ": statvfs");
 }
 
 Result<std::uint64_t> StoreVfs::position() {

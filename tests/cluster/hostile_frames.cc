@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "conformance/tapped_transport.h"
-#include "net/calls/exchange.h"
 #include "net/session/frame.h"
 #include "net/session/handshake.h"
 #include "peers/messages.h"
@@ -67,16 +66,16 @@ class Overheard {
     options_.key_file = key_file;
   }
   Status open() {
-    WEFT_TRY(exchange_,
-             net::open_exchange(options_, [this](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
-               WEFT_TRY(auto real, transport_to(victim_, std::move(receiver)));
-               return std::unique_ptr<Transport>(
-                   std::make_unique<conformance::TappedTransport>(std::move(real), [this](auto frame) {
-                     const std::lock_guard lock(mutex_);
-                     frames_.emplace_back(frame.begin(), frame.end());
-                     return true;
-                   }));
-             }));
+    options_.transports = {[this](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+      WEFT_TRY(auto real, transport_to(victim_, std::move(receiver)));
+      return std::unique_ptr<Transport>(
+          std::make_unique<conformance::TappedTransport>(std::move(real), [this](auto frame) {
+            const std::lock_guard lock(mutex_);
+            frames_.emplace_back(frame.begin(), frame.end());
+            return true;
+          }));
+    }};
+    WEFT_TRY(exchange_, Exchange::open(options_));
     return {};
   }
   void close() { exchange_.reset(); }

@@ -32,9 +32,9 @@
 #include "hostile_frames.h"
 #include "hostile_requests.h"
 #include "hostile_session.h"
-#include "net/calls/exchange.h"
 #include "peers/address.h"
 #include "peers/messages.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::hostile {
 namespace {
@@ -127,12 +127,12 @@ Status serve(Words words) {
   options.key_file = words[2];
   options.server = &answers;
   const auto port = static_cast<std::uint16_t>(std::stoul(words[5]));
-  WEFT_TRY(const auto exchange,
-           net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
-             WEFT_TRY(auto real, open_fabric_transport({words[3], words[4], port, std::move(receiver)}));
-             if (fault != "gone") return real;
-             return std::unique_ptr<Transport>(std::make_unique<NoWindows>(std::move(real)));
-           }));
+  options.transports = {[&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+    WEFT_TRY(auto real, open_fabric_transport({words[3], words[4], port, std::move(receiver)}));
+    if (fault != "gone") return real;
+    return std::unique_ptr<Transport>(std::make_unique<NoWindows>(std::move(real)));
+  }};
+  WEFT_TRY(const auto exchange, Exchange::open(options));
   WEFT_TRY(const auto directories, peers_at(words.subspan(6)));
   Worker again("announcements");
   WEFT_CHECK(appear(*exchange, *store, fault == kLacksAll, directories, again));

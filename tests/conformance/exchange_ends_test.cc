@@ -25,8 +25,8 @@ struct Sent {
   std::atomic<int> by_first{0}, by_tcp{0};
 };
 
-net::MakeTransport counted(std::string name, std::function<std::unique_ptr<Transport>(Transport::Receiver)> open,
-                           std::atomic<int>& sent) {
+MakeTransport counted(std::string name, std::function<std::unique_ptr<Transport>(Transport::Receiver)> open,
+                      std::atomic<int>& sent) {
   return [=, &sent](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
     const auto count = [&sent](auto) { return ++sent > 0; };
     return std::unique_ptr<Transport>(std::make_unique<NamedTransport>(name, open(std::move(receiver)), count));
@@ -42,11 +42,11 @@ ExchangeOptions options_of(const std::string& node, const KeyFile& key, PeerServ
 }
 
 // Opens an exchange over the world's provider, under the name "first", and over TCP.
-std::unique_ptr<Exchange> open_both(TransportWorld& world, const ExchangeOptions& options, Sent& sent) {
+std::unique_ptr<Exchange> open_both(TransportWorld& world, ExchangeOptions options, Sent& sent) {
   const auto first = [&world](Transport::Receiver receiver) { return world.open(std::move(receiver)); };
   const auto tcp = [](Transport::Receiver receiver) { return open_over("auto-tcp", std::move(receiver)); };
-  return testing::must(
-      net::open_exchange(options, counted("first", first, sent.by_first), {counted("over tcp", tcp, sent.by_tcp)}));
+  options.transports = {counted("first", first, sent.by_first), counted("over tcp", tcp, sent.by_tcp)};
+  return testing::must(Exchange::open(options));
 }
 
 PeerAddress endpoint_of(const Exchange& exchange, const std::string& node, std::size_t number) {
@@ -100,8 +100,9 @@ TEST_CASE("a node with TCP alone and a node with more providers read from each o
     Sent by_a, by_c;
     const auto a = open_both(world, options_of("a", key, &server), by_a);
     const auto tcp = [](Transport::Receiver receiver) { return open_over("auto-tcp", std::move(receiver)); };
-    const auto c =
-        testing::must(net::open_exchange(options_of("c", key, &server), counted("over tcp", tcp, by_c.by_tcp)));
+    ExchangeOptions of_c = options_of("c", key, &server);
+    of_c.transports = {counted("over tcp", tcp, by_c.by_tcp)};
+    const auto c = testing::must(Exchange::open(of_c));
     check_reads(*c, endpoint_of(*a, "a", 1), server.content);
     check_reads(*a, endpoint_of(*c, "c", 0), server.content);
     CHECK(by_a.by_first == 0);

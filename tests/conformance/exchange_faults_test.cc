@@ -176,12 +176,12 @@ struct OpenedAnew {
     options.key_file = key.path();
     options.node = node;
     options.server = &server;
-    return testing::must(
-        net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
-          WEFT_TRY(auto real, open_fabric_transport({provider, "127.0.0.1", port, std::move(receiver)}));
-          return std::unique_ptr<Transport>(
-              std::make_unique<TappedTransport>(std::move(real), [this](auto) { return !mute; }));
-        }));
+    options.transports = {[&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+      WEFT_TRY(auto real, open_fabric_transport({provider, "127.0.0.1", port, std::move(receiver)}));
+      return std::unique_ptr<Transport>(
+          std::make_unique<TappedTransport>(std::move(real), [this](auto) { return !mute; }));
+    }};
+    return testing::must(Exchange::open(options));
   }
   const std::string provider;
   const KeyFile key;
@@ -251,10 +251,10 @@ struct Stoppable {
     options.node = node;
     options.key_file = key.path();
     options.server = &server;
-    return testing::must(
-        net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
-          return network.open(std::move(receiver));
-        }));
+    options.transports = {[&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+      return network.open(std::move(receiver));
+    }};
+    return testing::must(Exchange::open(options));
   }
 };
 

@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "net/calls/exchange.h"
 #include "tapped_transport.h"
 #include "testing.h"
 #include "transport_worlds.h"
+#include "weft/cluster/exchange.h"
 
 namespace weft::conformance {
 
@@ -148,10 +148,10 @@ inline std::unique_ptr<Exchange> open_node(
   options.node = node;
   options.key_file = key.path();
   options.server = server;
-  return testing::must(
-      net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
-        return std::unique_ptr<Transport>(std::make_unique<TappedTransport>(world.open(std::move(receiver)), tap));
-      }));
+  options.transports = {[&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+    return std::unique_ptr<Transport>(std::make_unique<TappedTransport>(world.open(std::move(receiver)), tap));
+  }};
+  return testing::must(Exchange::open(options));
 }
 
 inline PeerAddress at(const Exchange& exchange, const std::string& node) {

@@ -79,10 +79,10 @@ std::unique_ptr<Exchange> open_with(TransportWorld& world, const KeyFile& key) {
   ExchangeOptions options;
   options.node = "late";
   options.key_file = key.path();
-  return testing::must(
-      net::open_exchange(options, [&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
-        return std::unique_ptr<Transport>(std::make_unique<Kind>(world.open(std::move(receiver))));
-      }));
+  options.transports = {[&](Transport::Receiver receiver) -> Result<std::unique_ptr<Transport>> {
+    return std::unique_ptr<Transport>(std::make_unique<Kind>(world.open(std::move(receiver))));
+  }};
+  return testing::must(Exchange::open(options));
 }
 
 // A node that serves bytes, and one with a transport of class Kind.

@@ -33,6 +33,7 @@ BROKEN = {
     "contract that climbs": ({"include/weft/model/x.h": '#pragma once\n#include "weft/store/store.h"\n'}, "x.h:2"),
     "third-party header": ({"src/model/tree.h": "#pragma once\n#include <lmdb.h>\n"}, "lmdb.h"),
     "errno": ({"src/model/tree.h": "#pragma once\nint f() { return ENOENT; }\n"}, "ENOENT"),
+    "errno that is read": ({"src/model/tree.h": "#pragma once\nint f() { return errno; }\n"}, "tree.h:2: errno"),
     "unchecked mutex": ({"src/fetch/x.h": "#pragma once\n// std::mutex\ninline std::mutex m;\n"}, "x.h:3: std::mutex"),
     "own header": ({"src/model/tree.cc": '#include <vector>\n#include "model/tree.h"\n'}, "own header"),
     "pragma once": ({"src/model/tree.h": "\n"}, "#pragma once"),

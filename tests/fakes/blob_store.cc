@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/sha256.h"
-#include "blobs/held_pack.h"
+#include "blobs/fd_pack.h"
 #include "diskformat/pack_names.h"
 #include "os/sys.h"
 #include "weft/model/arch_match.h"
@@ -245,7 +245,7 @@ Result<OpenPlace> BlobStore::open_place(const BlobPlace& place) const {
   const std::string path = pack_path(place.pack);
   WEFT_TRY(Fd fd, open_file(path, O_RDONLY));
   WEFT_TRY(const auto facts, stat_fd(fd.get(), path));
-  return OpenPlace{std::make_shared<HeldPack>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
+  return OpenPlace{std::make_shared<FdPack>(std::move(fd), static_cast<std::uint64_t>(facts.st_size), place.pack),
                    place.offset};
 }
 

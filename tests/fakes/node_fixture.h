@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "testing.h"
@@ -27,6 +28,12 @@ class HookProgress final : public Progress {
   void phase(std::string_view what) override { on_phase(what); }
   bool cancelled() const override { return cancel; }
 };
+
+// Imports into a store whose versions are all whole.
+inline Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress) {
+  WEFT_TRY(PreparedImport prepared, prepare_import(options, store.path(), progress));
+  return run_import(store, no_resolver(), std::move(prepared), progress);
+}
 
 struct Fixture {
   Fixture() {

@@ -215,7 +215,7 @@ def test_sighup_adds_debug_lines(store, tmp_path):
         daemon.hears("RELOADING=1")
         daemon.wait_ready()
         store.publish(write_model(tmp_path / "after", random_tensors(1, 4096, seed="after")), name="after")
-        assert "debug: store: publish of after: committed as version 1" in daemon.said()
+        assert re.search(r"debug: store: import \d+: publish of after: committed as version 1", daemon.said())
         assert "publish of before" not in daemon.said()
 
 

@@ -195,6 +195,8 @@ struct ExchangeOptions {
   std::string provider = "auto";
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;
+  // The transports of the endpoints, the best first. Empty: libfabric's, by the three options above.
+  std::vector<MakeTransport> transports;
   std::string node;              // this node's id
   std::string key_file;          // the cluster's key: 32 to 4,096 bytes that only its owner can read
   PeerServer* server = nullptr;  // outlives the exchange; null: every call is refused

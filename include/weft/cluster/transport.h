@@ -140,6 +140,9 @@ struct TransportOptions {
   Transport::Receiver receiver;
 };
 
+// Opens a transport that passes its messages to `receiver`.
+using MakeTransport = std::function<Result<std::unique_ptr<Transport>>(Transport::Receiver receiver)>;
+
 // Opens a transport over libfabric. "auto" takes the first of verbs, efa, cxi, psm3, psm2, net, tcp that starts: it has
 // one-sided reads on this host, can wait on a descriptor, and may lock the memory that it needs. "auto-tcp" takes the
 // first of net, tcp. The log names the provider and the rejected ones. Errc::unsupported: the message says what each

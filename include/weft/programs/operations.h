@@ -150,8 +150,6 @@ using Publish = std::function<Result<PublishOutcome>(Import&, const PublishReque
 // unchanged. Reads no inherited bytes, except a config.json if the architecture must be computed again.
 Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, PreparedImport import, Progress& progress,
                                 const Publish& publish = {});
-// Calls prepare_import() and run_import() with no_resolver().
-Result<ImportReport> import_paths(Store& store, const ImportOptions& options, Progress& progress);
 
 struct ExportReport {
   std::uint64_t files = 0;

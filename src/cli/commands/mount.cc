@@ -1,16 +1,10 @@
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstddef>
 #include <filesystem>
 #include <string>
 
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
+#include "os/programs.h"
 #include "os/sys.h"
 #include "weft/result.h"
 #include "weft/store/store.h"
@@ -18,38 +12,6 @@
 
 namespace weft {
 namespace {
-
-constexpr timeval kUpgradeMax{90, 0};  // longer than the supervisor waits for the new program
-constexpr std::string_view kDone = ".";
-
-Result<Fd> connect_to(const std::string& control) {
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (control.empty() || control.size() >= sizeof address.sun_path)
-    return Error{Errc::unsupported, "this mount's supervisor takes no upgrades"};
-  std::copy(control.begin(), control.end(), address.sun_path + 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + control.size());
-  if (!socket.valid() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
-    return sys_error(errno, "asking the mount's supervisor");
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kUpgradeMax, sizeof kUpgradeMax);
-  return socket;
-}
-
-// Asks the supervisor of a mount to replace the server by another program. `control` is the abstract name of the
-// supervisor's socket, `program` an absolute path. Returns when the new program serves the mount.
-Status ask_for_upgrade(const std::string& control, const std::string& program) {
-  WEFT_TRY(const Fd socket, connect_to(control));
-  if (::send(socket.get(), program.data(), program.size(), MSG_NOSIGNAL) < 0)
-    return sys_error(errno, "asking the mount's supervisor");
-  std::array<char, 4096> answer{};
-  const ssize_t got = ::recv(socket.get(), answer.data(), answer.size(), 0);
-  if (got < 0) return sys_error(errno, "the answer of the mount's supervisor");
-  if (got == 0) return Error{Errc::internal, "the mount's supervisor ended without an answer"};
-  const std::string text(answer.data(), static_cast<std::size_t>(got));
-  if (text == kDone) return {};
-  return Error{Errc::invalid, text};
-}
 
 constexpr CommandInfo kMountInfo = {
     .name = "mount",
@@ -139,7 +101,7 @@ class MountCommand final : public Command {
     std::error_code error;
     const auto absolute = std::filesystem::canonical(program, error);
     if (error) return sys_error(error.value(), program);
-    if (const Status done = ask_for_upgrade(processes.control, absolute.string()); !done.ok())
+    if (const Status done = upgrade_mount(processes.control, absolute.string()); !done.ok())
       return Error{done.error().code, fmt::format("{}: upgrade: {}", directory_, done.error().message)};
     if (!context.quiet) context.print("{}: served by {}\n", directory_, absolute.string());
     return kExitDone;

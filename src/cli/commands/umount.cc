@@ -1,6 +1,3 @@
-#include <sys/mount.h>
-
-#include <cerrno>
 #include <chrono>
 #include <span>
 #include <system_error>
@@ -10,6 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/mounts.h"
 #include "os/mount_users.h"
+#include "os/programs.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -56,12 +54,11 @@ class UmountCommand final : public Command {
 
  private:
   Status take_away(const Context& context, const WeftMount& mount) const {
-    const int flags = UMOUNT_NOFOLLOW | (lazy_ ? MNT_DETACH : 0);
-    if (::umount2(mount.directory.c_str(), flags) == 0) return {};
-    Error error = sys_error(errno, fmt::format("{}: umount", directory_));
-    if (error.code == Errc::busy) return in_use(context, mount);
-    if (error.code == Errc::permission) return by_fusermount(context, mount);
-    return error;
+    Status done = unmount_directory(mount.directory, lazy_, fmt::format("{}: umount", directory_));
+    if (done.ok()) return done;
+    if (done.error().code == Errc::busy) return in_use(context, mount);
+    if (done.error().code == Errc::permission) return by_fusermount(context, mount);
+    return done;
   }
 
   Error in_use(const Context& context, const WeftMount& mount) const {

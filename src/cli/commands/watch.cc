@@ -1,14 +1,6 @@
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/types.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +13,7 @@
 #include "cli/shared/table.h"
 #include "events/event.h"
 #include "events/follower.h"
-#include "os/sys.h"
+#include "os/programs.h"
 #include "os/unix_socket.h"
 #include "weft/names.h"
 #include "weft/store/store.h"
@@ -41,12 +33,11 @@ class WatchHook {
   void add(const ModelEvent& event);
   // Handles the end of a finished command. Starts the next queued one, unless a command is running.
   Status poll();
-  int fd() const { return running_ ? running_->ended.get() : -1; }  // readable when the running command has ended
+  int fd() const { return running_ ? running_->command.fd() : -1; }  // readable when the running command has ended
 
  private:
   struct Running {
-    pid_t pid;
-    Fd ended;
+    ShellCommand command;
     std::string what;
   };
   Status start(const ModelEvent& event);
@@ -59,17 +50,7 @@ class WatchHook {
   std::optional<Running> running_;
 };
 
-using Variables = std::vector<std::pair<const char*, std::string>>;
-
-[[noreturn]] void run_shell(const std::string& command, const Variables& variables, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(1);  // the parent ended before prctl()
-  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
-  ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-  ::_exit(127);
-}
-
-Variables variables_of(const ModelEvent& event, Store& store) {
+ShellCommand::Variables variables_of(const ModelEvent& event, Store& store) {
   return {{"WEFT_EVENT", std::string(name_of(event.kind))},
           {"WEFT_MODEL", event.model},
           {"WEFT_VERSION", std::to_string(event.version)},
@@ -88,7 +69,7 @@ void WatchHook::add(const ModelEvent& event) {
 }
 
 Status WatchHook::poll() {
-  if (running_ && wait_for(running_->ended.get(), POLLIN, std::chrono::milliseconds(0))) WEFT_CHECK(take_end());
+  if (running_ && wait_for(running_->command.fd(), POLLIN, std::chrono::milliseconds(0))) WEFT_CHECK(take_end());
   if (running_ || waiting_.empty()) return {};
   const ModelEvent event = std::move(waiting_.front());
   waiting_.erase(waiting_.begin());
@@ -96,26 +77,16 @@ Status WatchHook::poll() {
 }
 
 Status WatchHook::start(const ModelEvent& event) {
-  const Variables variables = variables_of(event, store_);
+  const auto variables = variables_of(event, store_);
   context_.environment().out.flush();
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0) run_shell(command_, variables, parent);
-  if (pid < 0) return sys_error(errno, "running the command of --exec");
-  Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!ended.valid()) return sys_error(errno, "waiting for the command of --exec");
-  running_.emplace(Running{pid, std::move(ended), spec_of(event.model, event.version)});
+  WEFT_TRY(ShellCommand command, ShellCommand::start(command_, variables));
+  running_.emplace(Running{std::move(command), spec_of(event.model, event.version)});
   return {};
 }
 
 Status WatchHook::take_end() {
-  int status = 0;
-  if (::waitpid(running_->pid, &status, 0) < 0) return sys_error(errno, "the command of --exec");
-  if (status != 0) {
-    const std::string how = WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
-                                                : fmt::format("ended with exit code {}", WEXITSTATUS(status));
-    context_.note(fmt::format("watch: the command for {} {}", running_->what, how));
-  }
+  WEFT_TRY(const std::string how, running_->command.wait());
+  if (!how.empty()) context_.note(fmt::format("watch: the command for {} {}", running_->what, how));
   running_.reset();
   return {};
 }

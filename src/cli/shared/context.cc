@@ -181,7 +181,7 @@ Status Context::create(const CreateOptions& options) const {
 }
 
 Error Context::named_right(Error error, Right right) const {
-  if (error.code != Errc::permission || error.os_error == 0) return error;
+  if (!is_refused_by_kernel(error)) return error;
   const std::string path = store_path();
   const auto st = stat_file(path);
   if (st.ok() && st->st_uid == own_user()) return error;  // the user has every right: something else refuses

@@ -1,54 +1,19 @@
 #include "cli/shared/mounts.h"
 
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
-#include "base/argv.h"
 #include "base/text.h"
-#include "os/memory_file.h"
 #include "os/programs.h"
 #include "os/sys.h"
 #include "publish/mounted_specs.h"
 #include "weft/store/snapshot.h"
 
 namespace weft {
-namespace {
-
-Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
-  std::vector<char*> argv = argv_of(words);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  pid_t child = 0;
-  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return sys_error(failed, words[0]);
-  int status = 0;
-  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, words[0]);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-}  // namespace
-
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name) {
   return find_program(name, environment.program_directory, environment.variable("PATH").value_or(""));
-}
-
-Result<int> run_program(std::vector<std::string> words) {
-  return run_with_stderr(words, STDERR_FILENO);
-}
-
-Result<int> run_program(std::vector<std::string> words, std::string& errors) {
-  WEFT_TRY(const Fd file, memory_file("stderr of " + words[0]));
-  WEFT_TRY(const int code, run_with_stderr(words, file.get()));
-  errors = message_in(file);
-  return code;
 }
 
 std::string mounted_path(Store& store, std::string_view model, std::uint64_t number) {
@@ -76,11 +41,6 @@ Result<std::string> spec_at(Store& store, const std::string& path) {
   if (gone) return sys_error(failed.value(), path);
   if (spec) return *std::move(spec);
   return Error{Errc::not_found, fmt::format("{}: expected the path of a version in a mount of {}", path, store.path())};
-}
-
-Error become_program(std::vector<std::string> words) {
-  ::execv(words[0].c_str(), argv_of(words).data());
-  return sys_error(errno, words[0]);
 }
 
 }  // namespace weft

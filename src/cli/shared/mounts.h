@@ -1,11 +1,10 @@
-// The programs that mount and unmount.
+// The programs that mount and unmount, and the paths of versions in mounts.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/shared/environment.h"
 #include "os/mounts.h"
@@ -18,18 +17,11 @@ namespace weft {
 // PATH.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
 
-// Runs a program and waits for it. `words`: its path, then its arguments. Returns its exit code, or 128 + the signal
-// that ended it.
-Result<int> run_program(std::vector<std::string> words);
-// Stores the program's stderr in `errors` (up to 4 KiB); it does not appear on this process's stderr.
-Result<int> run_program(std::vector<std::string> words, std::string& errors);
 // Returns the directory of a version in models/ or datasets/ of a mount of the store; "" if the store is not mounted.
 std::string mounted_path(Store& store, std::string_view model, std::uint64_t number);
 // The reverse: returns the MODEL[@V] of a path in a mount of the store, of a version or of a file in it
 // (publish/mounted_specs.h). Errc::not_found: the path is in no such mount, is above all models, or is
 // gone. If its model was renamed, the message has the new name.
 Result<std::string> spec_at(Store& store, const std::string& path);
-// Replaces this process by the program (exec). Returns only after a failure.
-Error become_program(std::vector<std::string> words);
 
 }  // namespace weft

@@ -16,7 +16,7 @@ namespace weft {
 class StoreWriter {
  public:
   virtual ~StoreWriter() = default;
-  // Imports as import_paths() does. Without a daemon, creates a missing store, and removes it if the import fails.
+  // Imports as run_import() does. Without a daemon, creates a missing store, and removes it if the import fails.
   virtual Result<ImportReport> import(const ImportOptions& options) = 0;
   virtual Result<VersionName> tag(const TagRequest& request) = 0;
   virtual Result<VersionName> note(const NoteRequest& request) = 0;  // returns the version

@@ -1,4 +1,4 @@
-#include "net/calls/exchange.h"
+#include "weft/cluster/exchange.h"
 
 #include <fmt/core.h>
 
@@ -87,7 +87,7 @@ void End::add_to(ExchangeFigures& figures) const {
 struct Exchange::Impl {
   explicit Impl(const net::Secret& key) : proofs(key) {}
   ~Impl();
-  Status add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make);
+  Status add_end(const ExchangeOptions& options, const net::Secret& key, const MakeTransport& make);
   Result<net::End*> end_for(const PeerAddress& peer) const;
 
   const net::KeyProofs proofs;
@@ -96,7 +96,7 @@ struct Exchange::Impl {
   std::shared_ptr<net::LandingPool> landings;   // of the first end; all ends read into them
 };
 
-Status Exchange::Impl::add_end(const ExchangeOptions& options, const net::Secret& key, const net::MakeTransport& make) {
+Status Exchange::Impl::add_end(const ExchangeOptions& options, const net::Secret& key, const MakeTransport& make) {
   auto end = std::make_unique<net::End>();
   WEFT_CHECK(end->listen(make));
   if (!landings) landings = std::make_shared<net::LandingPool>(end->transport());
@@ -171,19 +171,19 @@ ExchangeFigures Exchange::figures() const {
 
 namespace {
 
-Result<std::unique_ptr<Exchange::Impl>> open_first(const ExchangeOptions& options, const net::Secret& key,
-                                                   const net::MakeTransport& make) {
-  if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
-    return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
-  auto made = std::make_unique<Exchange::Impl>(key);
-  WEFT_CHECK(made->add_end(options, key, make));
-  return made;
-}
-
-net::MakeTransport over(const std::string& provider, const ExchangeOptions& options) {
+MakeTransport over(const std::string& provider, const ExchangeOptions& options) {
   return [provider, &options](Transport::Receiver receiver) {
     return open_fabric_transport({provider, options.host, options.port, std::move(receiver)});
   };
+}
+
+Status add_fabric_ends(Exchange::Impl& to, const ExchangeOptions& options, const net::Secret& key) {
+  WEFT_CHECK(to.add_end(options, key, over(options.provider, options)));
+  const std::string first = to.endpoints.front().provider;
+  if (options.provider != "auto" || is_over_tcp(first)) return {};
+  if (const Status also = to.add_end(options, key, over("auto-tcp", options)); !also.ok())
+    log_warning("nodes without provider {} cannot reach this node: {}", first, also.error().message);
+  return {};
 }
 
 }  // namespace
@@ -195,23 +195,12 @@ Status check_cluster_key(const std::string& key_file) {
 
 Result<std::unique_ptr<Exchange>> Exchange::open(const ExchangeOptions& options) {
   WEFT_TRY(const net::Secret key, net::read_cluster_key(options.key_file));
-  WEFT_TRY(auto made, open_first(options, key, over(options.provider, options)));
-  if (options.provider == "auto" && !is_over_tcp(made->endpoints.front().provider))
-    if (const Status also = made->add_end(options, key, over("auto-tcp", options)); !also.ok())
-      log_warning("nodes without provider {} cannot reach this node: {}", made->endpoints.front().provider,
-                  also.error().message);
+  if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
+    return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
+  auto made = std::make_unique<Impl>(key);
+  if (options.transports.empty()) WEFT_CHECK(add_fabric_ends(*made, options, key));
+  for (const MakeTransport& make : options.transports) WEFT_CHECK(made->add_end(options, key, make));
   return std::make_unique<Exchange>(std::move(made));
 }
 
-namespace net {
-
-Result<std::unique_ptr<Exchange>> open_exchange(const ExchangeOptions& options, const MakeTransport& make,
-                                                const std::vector<MakeTransport>& further) {
-  WEFT_TRY(const Secret key, read_cluster_key(options.key_file));
-  WEFT_TRY(auto made, open_first(options, key, make));
-  for (const MakeTransport& one : further) WEFT_CHECK(made->add_end(options, key, one));
-  return std::make_unique<Exchange>(std::move(made));
-}
-
-}  // namespace net
 }  // namespace weft

@@ -47,10 +47,10 @@ Status check_locked_memory_limit() {
                                               human_bytes(limit.rlim_cur), human_bytes(limits::kLockedMemoryMin))};
 }
 
-Result<std::unique_ptr<net::Wire>> open_wire(fi_ep_type type, net::InfoPtr info) {
+Result<std::unique_ptr<net::Endpoints>> open_endpoints(fi_ep_type type, net::InfoPtr info) {
   const std::string provider = info->fabric_attr->prov_name;
-  const auto named = [&](auto opened) -> Result<std::unique_ptr<net::Wire>> {
-    if (opened.ok()) return std::unique_ptr<net::Wire>(std::move(*opened));
+  const auto named = [&](auto opened) -> Result<std::unique_ptr<net::Endpoints>> {
+    if (opened.ok()) return std::unique_ptr<net::Endpoints>(std::move(*opened));
     return Error{opened.error().code, fmt::format("provider {}: {}", provider, opened.error().message)};
   };
   return type == FI_EP_MSG ? named(net::Connections::open(std::move(info)))
@@ -64,8 +64,8 @@ Result<std::unique_ptr<Transport>> open_with(const std::string& provider, const 
   if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0)
     if (Status enough = check_locked_memory_limit(); !enough.ok())
       return Error{enough.error().code, fmt::format("provider {}: {}", provider, enough.error().message)};
-  WEFT_TRY(auto wire, open_wire(type, std::move(info)));
-  return net::FabricTransport::open(std::move(wire), options.receiver, std::move(passed_over));
+  WEFT_TRY(auto endpoints, open_endpoints(type, std::move(info)));
+  return net::FabricTransport::open(std::move(endpoints), options.receiver, std::move(passed_over));
 }
 
 // Returns the RDMA devices of this host, such as "mlx5_0, mlx5_1".

@@ -1,4 +1,4 @@
-// A wire of connections (FI_EP_MSG) to all peers, for the providers verbs, net and tcp. A connection is made when there
+// An endpoint for each connection (FI_EP_MSG), for the providers verbs, net and tcp. A connection is made when there
 // is something to send, and kept alive. A failed connection is replaced after a pause that grows with each failure. A
 // peer is usable again within 5 s after the cause of the failure has gone.
 //
@@ -18,9 +18,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "net/transport/endpoints.h"
 #include "net/transport/event.h"
 #include "net/transport/listener.h"
-#include "net/transport/wire.h"
 
 namespace weft::net {
 
@@ -69,7 +69,7 @@ struct Line final : Route {
   std::uint64_t failed = 0;  // attempts to connect that failed
 };
 
-class Connections final : public Wire {
+class Connections final : public Endpoints {
  public:
   static Result<std::unique_ptr<Connections>> open(InfoPtr info);
   Connections(std::unique_ptr<Domain> domain, FidPtr<fid_eq> events)

@@ -1,13 +1,13 @@
-// A wire of one reliable-datagram endpoint for all peers, for providers without connections (efa, cxi, psm).
+// One reliable-datagram endpoint for all peers, for providers without connections (efa, cxi, psm).
 #pragma once
 
 #include <memory>
 
-#include "net/transport/wire.h"
+#include "net/transport/endpoints.h"
 
 namespace weft::net {
 
-class Datagrams final : public Wire {
+class Datagrams final : public Endpoints {
  public:
   static Result<std::unique_ptr<Datagrams>> open(InfoPtr info);
   explicit Datagrams(std::unique_ptr<Domain> domain) : domain_(std::move(domain)) {}

@@ -43,12 +43,12 @@ void FabricTransport::make_progress() {
   std::array<fi_cq_data_entry, kCompletionsAtOnce> entries;
   while (!ending_) {
     make_changes();
-    const bool soon = wire_->poll();
+    const bool soon = endpoints_->poll();
     const int patience_ms = submit_waiting() && !soon ? kSleepMs : retry_ms_;
     // Not fi_trywait and poll: net's fi_trywait in libfabric 1.17 leaves the descriptor readable for good, and poll
     // spins.
     const ssize_t count =
-        fi_cq_sread(wire_->domain().queue.get(), entries.data(), entries.size(), nullptr, patience_ms);
+        fi_cq_sread(endpoints_->domain().queue.get(), entries.data(), entries.size(), nullptr, patience_ms);
     retry_ms_ = count == -FI_EAGAIN ? std::min(2 * retry_ms_, kRetryMsMax) : 1;
     if (count == -FI_EAVAIL) drain_error();
     for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i) complete(entries.at(i), {});
@@ -79,7 +79,7 @@ void FabricTransport::between_progress(const std::function<void()>& change) {
 
 void FabricTransport::drain_error() {
   fi_cq_err_entry entry{};
-  if (fi_cq_readerr(wire_->domain().queue.get(), &entry, 0) < 0) return;
+  if (fi_cq_readerr(endpoints_->domain().queue.get(), &entry, 0) < 0) return;
   fi_cq_data_entry over{};
   over.op_context = entry.op_context;
   complete(over, fabric_error(entry.err, "a peer"));
@@ -95,9 +95,9 @@ void FabricTransport::complete(const fi_cq_data_entry& entry, const Status& outc
       in_flight_.erase(found);
     }
   }
-  if (!operation) return wire_->completed_own(entry.op_context, outcome.ok());
+  if (!operation) return endpoints_->completed_own(entry.op_context, outcome.ok());
   const bool tells = operation->kind == OperationKind::receive && (entry.flags & FI_REMOTE_CQ_DATA) != 0;
-  wire_->completed(tells ? static_cast<ConnectionId>(entry.data) : operation->connection, outcome.ok(), entry.len);
+  endpoints_->completed(tells ? static_cast<ConnectionId>(entry.data) : operation->connection, outcome.ok(), entry.len);
   if (operation->kind == OperationKind::receive)
     return complete_receive(std::static_pointer_cast<MessageOperation>(operation), outcome, entry.len);
   const std::lock_guard lock(mutex_);
@@ -132,7 +132,7 @@ void FabricTransport::post_receive(std::shared_ptr<MessageOperation> operation) 
   MessageOperation& receive = *operation;
   const std::lock_guard lock(mutex_);
   in_flight_.emplace(&receive.context, operation);
-  const long failed = wire_->post_receive(receive);
+  const long failed = endpoints_->post_receive(receive);
   if (failed == 0) return;
   in_flight_.erase(&receive.context);
   if (failed == -FI_EAGAIN)
@@ -160,9 +160,9 @@ void FabricTransport::submit(Peer& peer, std::shared_ptr<Operation> operation) {
 }
 
 bool FabricTransport::post(Peer& peer, const std::shared_ptr<Operation>& operation) {
-  if (peer.in_flight >= wire_->posted_max()) return false;
+  if (peer.in_flight >= endpoints_->posted_max()) return false;
   in_flight_.emplace(&operation->context, operation);
-  const long failed = wire_->post(*peer.route, *operation);
+  const long failed = endpoints_->post(*peer.route, *operation);
   if (failed == 0) {
     ++peer.in_flight;
     return true;

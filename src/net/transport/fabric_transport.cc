@@ -35,24 +35,25 @@ Error no_peer(PeerId peer) {
 
 }  // namespace
 
-FabricTransport::FabricTransport(std::unique_ptr<Wire> wire, Receiver receiver, std::vector<PassedOver> passed_over)
-    : wire_(std::move(wire)),
-      provider_(wire_->domain().provider()),
+FabricTransport::FabricTransport(std::unique_ptr<Endpoints> endpoints, Receiver receiver,
+                                 std::vector<PassedOver> passed_over)
+    : endpoints_(std::move(endpoints)),
+      provider_(endpoints_->domain().provider()),
       receiver_(std::move(receiver)),
       passed_over_(std::move(passed_over)),
-      needs_progress_(wire_->domain().info->domain_attr->data_progress == FI_PROGRESS_MANUAL),
-      receive_buffers_(wire_->domain(), limits::kReceiveBuffersMax),
-      send_buffers_(wire_->domain(), limits::kSendBuffersMax) {}
+      needs_progress_(endpoints_->domain().info->domain_attr->data_progress == FI_PROGRESS_MANUAL),
+      receive_buffers_(endpoints_->domain(), limits::kReceiveBuffersMax),
+      send_buffers_(endpoints_->domain(), limits::kSendBuffersMax) {}
 
-Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Wire> wire, Receiver receiver,
+Result<std::unique_ptr<Transport>> FabricTransport::open(std::unique_ptr<Endpoints> endpoints, Receiver receiver,
                                                          std::vector<PassedOver> passed_over) {
-  auto made = std::make_unique<FabricTransport>(std::move(wire), std::move(receiver), std::move(passed_over));
+  auto made = std::make_unique<FabricTransport>(std::move(endpoints), std::move(receiver), std::move(passed_over));
   WEFT_CHECK(made->start());
   return std::unique_ptr<Transport>(std::move(made));
 }
 
 Status FabricTransport::start() {
-  if (Status started = wire_->start(*this); !started.ok())
+  if (Status started = endpoints_->start(*this); !started.ok())
     return Error{started.error().code, fmt::format("provider {}: {}", provider_, started.error().message)};
   progresses_ = true;
   for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
@@ -65,10 +66,10 @@ FabricTransport::~FabricTransport() {
   wake();
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
-  wire_->stop();
+  endpoints_->stop();
   end_reads(nullptr, "this end was closed");
-  if (wire_->domain().needs(FI_MR_ENDPOINT)) close_registrations();
-  wire_->close();
+  if (endpoints_->domain().needs(FI_MR_ENDPOINT)) close_registrations();
+  endpoints_->close();
   in_flight_.clear();
   peers_.clear();
 }
@@ -87,22 +88,22 @@ void FabricTransport::close_registrations() {
 }
 
 TransportCounters FabricTransport::counters() const {
-  const std::size_t half_open = wire_->half_open();
+  const std::size_t half_open = endpoints_->half_open();
   const std::lock_guard lock(mutex_);
   TransportCounters out = counters_;
   out.half_open = half_open;
-  out.registrations = wire_->domain().registrations;
+  out.registrations = endpoints_->domain().registrations;
   return out;
 }
 
 std::uint64_t FabricTransport::pinned_bytes() const {
-  return wire_->domain().needs(FI_MR_LOCAL) ? wire_->domain().registered.load() : 0;
+  return endpoints_->domain().needs(FI_MR_LOCAL) ? endpoints_->domain().registered.load() : 0;
 }
 
 // All addresses of a provider have the same length. Socket addresses also begin with the same family.
 Status FabricTransport::check_address(std::span<const std::byte> address) const {
-  const EndpointAddress& own = wire_->address();
-  const std::uint32_t format = wire_->domain().info->addr_format;
+  const EndpointAddress& own = endpoints_->address();
+  const std::uint32_t format = endpoints_->domain().info->addr_format;
   const bool sockets = format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
   if (address.size() != own.size())
     return Error{Errc::invalid, fmt::format("a peer's address: expected {} bytes, got {}", own.size(), address.size())};
@@ -113,7 +114,7 @@ Status FabricTransport::check_address(std::span<const std::byte> address) const 
 
 Result<PeerId> FabricTransport::add_peer(std::span<const std::byte> address) {
   WEFT_CHECK(check_address(address));
-  WEFT_TRY(auto route, wire_->route(address));
+  WEFT_TRY(auto route, endpoints_->route(address));
   const std::lock_guard lock(mutex_);
   peers_[next_peer_].route = std::move(route);
   return next_peer_++;
@@ -140,12 +141,12 @@ std::shared_ptr<Route> FabricTransport::route_of(PeerId peer) const {
 
 std::optional<std::uint64_t> FabricTransport::ends(PeerId peer) const {
   const auto route = route_of(peer);
-  return route ? wire_->ends(*route) : std::nullopt;
+  return route ? endpoints_->ends(*route) : std::nullopt;
 }
 
 std::uint64_t FabricTransport::failures(PeerId peer) const {
   const auto route = route_of(peer);
-  return route ? wire_->failures(*route) : 0;
+  return route ? endpoints_->failures(*route) : 0;
 }
 
 Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
@@ -171,10 +172,10 @@ Status FabricTransport::send(PeerId peer, std::span<const std::byte> message) {
 Result<std::unique_ptr<Window>> FabricTransport::open_window(std::span<const std::byte> memory) {
   if (memory.empty()) return Error{Errc::invalid, "a window of no bytes"};
   Result<Registration> made = Error{Errc::internal, "nothing was registered"};
-  between_progress([&] { made = Registration::make(wire_->domain(), memory, FI_REMOTE_READ); });
+  between_progress([&] { made = Registration::make(endpoints_->domain(), memory, FI_REMOTE_READ); });
   WEFT_TRY(Registration registration, std::move(made));
   const std::uint64_t address =
-      wire_->domain().needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
+      endpoints_->domain().needs(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
   const RemoteWindow remote{address, registration.key(), memory.size()};
   return std::unique_ptr<Window>(std::make_unique<FabricWindow>(*this, std::move(registration), remote));
 }
@@ -182,7 +183,7 @@ Result<std::unique_ptr<Window>> FabricTransport::open_window(std::span<const std
 Result<std::shared_ptr<Landing>> FabricTransport::open_landing(std::span<std::byte> memory,
                                                                std::shared_ptr<const void> owner) {
   if (memory.empty()) return Error{Errc::invalid, "a landing of no bytes"};
-  WEFT_TRY(Registration registration, Registration::make(wire_->domain(), memory, FI_READ));
+  WEFT_TRY(Registration registration, Registration::make(endpoints_->domain(), memory, FI_READ));
   return std::shared_ptr<Landing>(std::make_shared<FabricLanding>(memory, std::move(owner), std::move(registration)));
 }
 

@@ -14,25 +14,25 @@
 #include <unordered_map>
 #include <vector>
 
+#include "net/transport/endpoints.h"
 #include "net/transport/operation.h"
-#include "net/transport/wire.h"
 #include "weft/cluster/transport.h"
 
 namespace weft::net {
 
-class FabricTransport final : public Transport, private Wire::Owner {
+class FabricTransport final : public Transport, private Endpoints::Owner {
  public:
-  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Wire> wire, Receiver receiver,
+  static Result<std::unique_ptr<Transport>> open(std::unique_ptr<Endpoints> endpoints, Receiver receiver,
                                                  std::vector<PassedOver> passed_over = {});
   // Runs `change` while no thread makes progress, and returns when it is done. Windows are opened and closed only
   // there: libfabric 1.17's net looks up a key without the lock that registering and closing memory take.
   void between_progress(const std::function<void()>& change);
-  FabricTransport(std::unique_ptr<Wire> wire, Receiver receiver, std::vector<PassedOver> passed_over);
+  FabricTransport(std::unique_ptr<Endpoints> endpoints, Receiver receiver, std::vector<PassedOver> passed_over);
   ~FabricTransport() override;
 
   const std::string& provider() const override { return provider_; }
   std::span<const PassedOver> passed_over() const override { return passed_over_; }
-  const EndpointAddress& address() const override { return wire_->address(); }
+  const EndpointAddress& address() const override { return endpoints_->address(); }
   TransportCounters counters() const override;
   std::uint64_t pinned_bytes() const override;
   Result<PeerId> add_peer(std::span<const std::byte> address) override;
@@ -61,7 +61,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   Status start();
   std::shared_ptr<Route> route_of(PeerId peer) const;  // null: unknown or removed
   void receive_on(ConnectionId connection, std::size_t count) override;
-  void wake() override { fi_cq_signal(wire_->domain().queue.get()); }
+  void wake() override { fi_cq_signal(endpoints_->domain().queue.get()); }
   void close_registrations();
   Status check_address(std::span<const std::byte> address) const;
   // fabric_progress.cc:
@@ -81,7 +81,7 @@ class FabricTransport final : public Transport, private Wire::Owner {
   bool post(Peer& peer, const std::shared_ptr<Operation>& operation);  // false: try again later
   void end(Operation& operation, Status outcome);
 
-  const std::unique_ptr<Wire> wire_;
+  const std::unique_ptr<Endpoints> endpoints_;
   const std::string provider_;
   const Receiver receiver_;
   const std::vector<PassedOver> passed_over_;

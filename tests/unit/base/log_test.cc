@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "testing.h"
 
@@ -45,6 +46,30 @@ TEST_CASE("a category adds its debug lines, which begin with its name") {
   CHECK_FALSE(log.has("search 8"));
   CHECK_FALSE(log.has("plain"));
   CHECK(log.has("warning: serious"));
+}
+
+TEST_CASE("lines of a thread name its work, and those of categories that name their own do not") {
+  const LogFile log("debug");
+  log_debug(LogCategory::gc, "before");
+  {
+    const LogWork request("import", 12);
+    log_debug(LogCategory::store, "publish of m");
+    {
+      const LogWork revision("up to revision", 7);
+      log_debug(LogCategory::registry, "m@1");
+    }
+    log_debug(LogCategory::net, "session to peer n2");
+    log_debug(LogCategory::fetch, "transfer 3 begins");
+    std::thread([] { log_debug(LogCategory::gc, "elsewhere"); }).join();
+  }
+  log_debug(LogCategory::gc, "after");
+  CHECK(log.has("gc: before"));
+  CHECK(log.has("store: import 12: publish of m"));
+  CHECK(log.has("registry: up to revision 7: m@1"));
+  CHECK(log.has("net: import 12: session to peer n2"));
+  CHECK(log.has("fetch: transfer 3 begins"));
+  CHECK(log.has("gc: elsewhere"));
+  CHECK(log.has("gc: after"));
 }
 
 TEST_CASE("the level debug is for all categories that have no level of their own") {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <sstream>
 
+#include "os/programs.h"
 #include "run.h"
 #include "testing.h"
 
@@ -27,13 +28,6 @@ TEST_CASE("the path of a mount point") {
   TempDir dir;
   CHECK(*weft::mount_point_path(dir.path() + "/") == *weft::mount_point_path(dir.path()));
   CHECK(weft::mount_point_path(dir / "none").error().code == weft::Errc::not_found);
-}
-
-TEST_CASE("programs are run with their arguments, and their exit codes come back") {
-  CHECK(*weft::run_program({"/bin/sh", "-c", "exit $#", "sh", "a b", "c"}) == 2);
-  CHECK(*weft::run_program({"/bin/sh", "-c", "kill -9 $$"}) == 128 + 9);
-  CHECK(weft::run_program({"/nonexistent/program"}).error().code == weft::Errc::not_found);
-  CHECK(weft::become_program({"/nonexistent/program"}).code == weft::Errc::not_found);
 }
 
 TEST_CASE("a program is looked for beside weft first, then along PATH") {

@@ -8,6 +8,7 @@
 #include "control/message_reader.h"
 #include "control/send_queue.h"
 #include "os/unix_socket.h"
+#include "socket_pair.h"
 #include "testing.h"
 
 namespace weft::control {
@@ -128,7 +129,7 @@ TEST_CASE("descriptors that do not come with the end of a message that counts th
 }
 
 TEST_CASE("messages keep their descriptors, also through a socket whose buffer fills up") {
-  auto [ours, theirs] = std::move(unix_pair()).value();
+  const auto [ours, theirs] = testing::socket_pair();
   SendQueue queue;
   const std::string body = R"({"x": ")" + std::string(300'000, 'x') + R"("})";
   for (std::uint64_t id = 1; id <= 8; ++id)

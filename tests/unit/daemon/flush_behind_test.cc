@@ -5,10 +5,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <span>
-#include <thread>
 
+#include "fakes/stepped_time.h"
 #include "os/sys.h"
 #include "unit/store/index_support.h"
 
@@ -59,13 +58,15 @@ TEST_CASE("a version in memory that a later writer shows is flushed without a pu
   die_behind_the_journal(test.path);
   const auto store = open_store(test.path);
   const auto registry = local_registry(*store);
-  FlushBehind memory(*store, store->memory(), *registry, "", 1U << 30U);
+  SteppedTime time;
+  FlushBehind memory(*store, store->memory(), *registry, "", 1U << 30U, time);
   CHECK(memory.status().versions == 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the first round has ended
-  must_publish(*store, "other", {{7}});                         // replays the journal
+  const auto pause = time.next_pause();  // the first round has ended
+  must_publish(*store, "other", {{7}});  // replays the journal
   REQUIRE(must(must(store->snapshot())->model("m")).latest == 1);
-  for (int looks = 0; looks < 100 && memory.status().kept == 0; ++looks)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(in_memory(*store) == 1);
+  time.pass(pause);
+  static_cast<void>(time.next_pause());  // the second round has ended
   CHECK(in_memory(*store) == 0);
   CHECK(memory.status().kept == 1);
 }

@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <functional>
-#include <thread>
 
 #include "away.h"
+#include "fakes/manual_time.h"
 #include "fetch/passing_bytes.h"
 
 namespace weft::testing {
@@ -14,9 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Packs with as many bytes as a test sets.
+// Packs with as many bytes as a test sets. A wait for a change takes time of the test's clock.
 class SetPacks final : public FilledPacks {
  public:
+  explicit SetPacks(ManualTime& time) : time_(time) {}
   std::uint64_t unlisted_bytes(const std::set<PackId>& /*listed*/) override { return unlisted; }
   std::uint64_t coming_bytes() override { return coming; }
   void drop_unused(Duration /*unused*/) override { ++drops; }
@@ -26,15 +27,16 @@ class SetPacks final : public FilledPacks {
   }
   void wait_for_change(Duration time_max) override {
     ++waits;
-    if (change)
-      change();
-    else
-      std::this_thread::sleep_for(time_max);
+    time_.pass(time_max);
+    if (change) change();
   }
   std::uint64_t unlisted = 0, coming = 0;
   int drops = 0, hurries = 0, waits = 0;
   bool ends = false;
   std::function<void()> change;
+
+ private:
+  ManualTime& time_;
 };
 
 class CountsEvictions final : public TwinsReads {
@@ -50,8 +52,9 @@ struct SmallCache {
   BlobStore store;
   std::shared_ptr<CountsEvictions> source = std::make_shared<CountsEvictions>(std::make_shared<TwinSource>());
   FetchSources sources{{source}, 1s};
-  SetPacks packs;
-  CacheRoom room{store, packs, sources, CacheSpace([] { return std::nullopt; })};
+  ManualTime time;
+  SetPacks packs{time};
+  CacheRoom room{store, packs, sources, CacheSpace([] { return std::nullopt; }), time};
   std::unique_ptr<FetchPack> pack = must(store.fetch_pack(1000));
 
   SmallCache() { room.set_bound(1000); }
@@ -91,12 +94,16 @@ TEST_CASE("a full cache evicts, and waits for packs that are about to close") {
 TEST_CASE("bytes without space are refused after a wait, then at once, and a new bound is tried at once") {
   SmallCache one;
   one.packs.unlisted = 1000;
-  const auto begun = std::chrono::steady_clock::now();
+  const Deadline begun = one.time.now();
   CHECK(one.make_room(100).error().code == Errc::no_space);
-  CHECK(std::chrono::steady_clock::now() - begun > 1s);
-  const int waits = one.packs.waits;
+  CHECK(one.time.now() - begun == 2s);
+  const int waits = one.packs.waits, surveys = one.packs.drops;
   CHECK(waits > 0);
   CHECK(one.make_room(100).error().code == Errc::no_space);
+  CHECK(one.packs.drops == surveys);
+  one.time.pass(250ms);
+  CHECK(one.make_room(100).error().code == Errc::no_space);
+  CHECK(one.packs.drops == surveys + 1);
   CHECK(one.packs.waits == waits);
   one.room.set_bound(2000);
   CHECK(one.make_room(100).ok());

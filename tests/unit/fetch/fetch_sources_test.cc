@@ -3,45 +3,47 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <thread>
 
 #include "away.h"
+#include "fakes/manual_time.h"
 
 namespace weft::testing {
 namespace {
 
 using namespace std::chrono_literals;
 
-// A source that can fall silent, or pause before each read.
+// A source that can fall silent. Each read takes `pause` of the test's clock.
 class NamedSource final : public TwinsReads {
  public:
-  NamedSource(std::shared_ptr<TwinSource> twin, std::string name)
-      : TwinsReads(std::move(twin)), name_(std::move(name)) {}
+  NamedSource(std::shared_ptr<TwinSource> twin, std::string name, ManualTime& time)
+      : TwinsReads(std::move(twin)), name_(std::move(name)), time_(time) {}
   std::string_view name() const override { return name_; }
   Result<SourceBytes> read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                            ReadAid& aid) override {
     ++reads;
-    std::this_thread::sleep_for(pause.load());
+    time_.pass(pause);
     if (silent) return Error{Errc::timed_out, "named: silent"};
     return twin_->read(manifest, runs, deadline, aid);
   }
   Readiness readiness(const Digest& /*manifest*/, std::span<const ChunkRun> /*runs*/) override { return ready; }
   std::atomic<int> reads = 0;
   std::atomic<bool> silent = false;
-  std::atomic<std::chrono::milliseconds> pause = 0ms;
+  std::chrono::milliseconds pause = 10ms;
   std::atomic<Readiness> ready = Readiness::ready;
 
  private:
   const std::string name_;
+  ManualTime& time_;
 };
 
 // Two sources with one blob: a cheap one and another one.
 struct TwoSources {
+  ManualTime time;
   std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
-  std::shared_ptr<NamedSource> cheap = std::make_shared<NamedSource>(twin, "cheap");
-  std::shared_ptr<NamedSource> other = std::make_shared<NamedSource>(twin, "other");
+  std::shared_ptr<NamedSource> cheap = std::make_shared<NamedSource>(twin, "cheap", time);
+  std::shared_ptr<NamedSource> other = std::make_shared<NamedSource>(twin, "other", time);
   ChunkRun run;
-  FetchSources sources{{cheap, other}, 1s};
+  FetchSources sources{{cheap, other}, 1s, time};
 
   explicit TwoSources(std::uint64_t bytes) {
     auto blob = random_bytes(bytes, 1);
@@ -57,6 +59,11 @@ struct TwoSources {
     if (!given.ok()) return given.error().message;
     sources.taken(*given);
     return std::string(given->name);
+  }
+  // Reads until the rate of the other source is known.
+  void measure() {
+    for (int i = 0; i < 200 && other->reads == 0; ++i) read();
+    REQUIRE(other->reads == 1);
   }
 };
 
@@ -76,16 +83,31 @@ TEST_CASE("a source that falls silent rests, and the next source is asked alone"
   CHECK(two.sources.problem() == "named: silent");
   two.other->ready = Readiness::lacking;
   CHECK(two.sources.readiness({}, two.run) == Readiness::lacking);
+  two.cheap->silent = false;
+  two.time.pass(5s);
+  CHECK(two.sources.readiness({}, two.run) == Readiness::ready);
+  CHECK(two.read() == "cheap");
 }
 
 TEST_CASE("a source that turns out to be much faster is asked first") {
   TwoSources two(1U << 20U);
   two.cheap->pause = 50ms;
-  for (int i = 0; i < 18; ++i) two.read();
-  CHECK(two.other->reads > 0);
+  two.measure();
   CHECK(two.read() == "other");
   two.cheap->ready = Readiness::busy;
   CHECK(two.sources.readiness({}, two.run) == Readiness::ready);
+}
+
+TEST_CASE("a source that turns out to be slower, or not much faster, is asked after a cheaper one") {
+  TwoSources two(1U << 20U);
+  two.cheap->pause = 50ms;
+  two.other->pause = 30ms;
+  SUBCASE("not much faster") {}
+  SUBCASE("slower") {
+    two.other->pause = 500ms;
+  }
+  two.measure();
+  for (int i = 0; i < 20; ++i) CHECK(two.read() == "cheap");
 }
 
 TEST_CASE("a source that lacks bytes of a young version has not failed, and hides the errors of others") {

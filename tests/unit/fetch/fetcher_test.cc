@@ -202,20 +202,6 @@ class TellsSlowly final : public TwinsReads {
   std::shared_future<void> told_ = may_end_.get_future().share();
 };
 
-// Fetches a file chunk by chunk and returns how many bytes each of two sources sent.
-std::pair<std::uint64_t, std::uint64_t> given_by(std::chrono::milliseconds cheap, std::chrono::milliseconds other) {
-  Away away(std::vector<std::size_t>(60, kDigestChunk));
-  FetchOptions one_by_one;
-  one_by_one.threads = 1;
-  Fetcher fetcher(away.store, away.store,
-                  {std::make_shared<SlowSource>(away.twin, cheap), std::make_shared<SlowSource>(away.twin, other)},
-                  one_by_one);
-  for (std::uint64_t at = 0; at < away.file.size; at += kDigestChunk)
-    REQUIRE(away.bring(fetcher, {at, kDigestChunk}).ok());
-  const auto status = fetcher.status();
-  return {status.sources.at(0).bytes, status.sources.at(1).bytes};
-}
-
 std::uint64_t bytes_of(std::span<const ChunkRun> runs) {
   std::uint64_t bytes = 0;
   for (const ChunkRun& run : runs) bytes += run.length();
@@ -621,14 +607,6 @@ TEST_CASE("a failed request for digests is repeated after the bytes have arrived
   CHECK(source.read({}, std::span(&run, 1), deadline_in(5s)).ok());
   CHECK(first->asked == 2);
   CHECK(first->reads == 1);
-}
-
-TEST_CASE("a much faster source is preferred to a cheaper one") {
-  const auto [slow, fast] = given_by(100ms, 0ms);
-  CHECK(fast > slow);
-  const auto [cheap, slower] = given_by(0ms, 100ms);
-  CHECK(cheap > slower);
-  CHECK(slower > 0);  // its speed was measured
 }
 
 TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it is back") {

@@ -51,7 +51,7 @@ struct Left {
     options.metrics = {{"loss", "0." + std::to_string(seed)}};
     const VersionRow row = must(import_paths(*node.store, options, no_progress())).outcome.version;
     SearchedFor searched_for;
-    must(stage_version(LentStore(*node.store), origin, row, no_progress(), searched_for));
+    must(stage_version(RevocableStore(*node.store), origin, row, no_progress(), searched_for));
   }
   void say(const CatalogEvent& event) const { must(origin.put_event(event, kCluster)); }
 

@@ -41,7 +41,7 @@ struct LargeFile {
                safetensors_file({{"weight", "U8", {kSize}, random_bytes(kSize, 5)}}));
     row = node.publish({node.dir / "model"}, "model").outcome.version;
     SearchedFor searched_for;
-    REQUIRE(stage_version(LentStore(*node.store), *origin, row, no_progress(), searched_for).ok());
+    REQUIRE(stage_version(RevocableStore(*node.store), *origin, row, no_progress(), searched_for).ok());
     source = origin_source(dir.path());
     const auto manifest = decode_manifest(*source->manifest(row.manifest, deadline_in(10s)));
     REQUIRE(manifest.ok());

@@ -18,8 +18,6 @@
 namespace weft::testing {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct Staged {
   Fixture node;
   TempDir dir;
@@ -37,7 +35,7 @@ struct Staged {
   std::uint64_t stage(const VersionRow& row) const {
     HookProgress progress;
     SearchedFor searched_for;
-    const Status staged = stage_version(LentStore(*node.store), origin, row, progress, searched_for);
+    const Status staged = stage_version(RevocableStore(*node.store), origin, row, progress, searched_for);
     REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
     return progress.bytes_done;
   }
@@ -91,7 +89,7 @@ TEST_CASE("two nodes may take equal content there, each its own way") {
   write_model(other.dir / "model", 1);
   const VersionRow theirs = other.publish({other.dir / "model"}, "model").outcome.version;
   SearchedFor searched_for;
-  CHECK(stage_version(LentStore(*other.store), one.origin, theirs, no_progress(), searched_for).ok());
+  CHECK(stage_version(RevocableStore(*other.store), one.origin, theirs, no_progress(), searched_for).ok());
   one.check_whole(theirs);
 }
 
@@ -101,24 +99,24 @@ TEST_CASE("an interrupted staging leaves no version, and the next one completes 
   HookProgress cancelled;
   cancelled.cancel = true;
   SearchedFor searched_for;
-  CHECK(stage_version(LentStore(*test.node.store), test.origin, row, cancelled, searched_for).error().code ==
+  CHECK(stage_version(RevocableStore(*test.node.store), test.origin, row, cancelled, searched_for).error().code ==
         Errc::cancelled);
   CHECK(test.origin.places(row.manifest).error().code == Errc::not_found);
   test.stage(row);
   test.check_whole(row);
 }
 
-TEST_CASE("a store that is taken back while the origin hangs is not touched any more") {
+TEST_CASE("a store that is revoked while the origin hangs is not touched any more") {
   Staged test;
   const VersionRow row = test.publish(1, "model");
   const std::string hanging = test.origin.path() + "/places/" + to_hex(row.manifest);
   auto hangs = std::make_unique<HangingFile>(hanging);
-  LentStore lent(*test.node.store);
+  RevocableStore revocable(*test.node.store);
   Status staged;
   SearchedFor searched_for;
-  std::thread behind([&] { staged = stage_version(lent, test.origin, row, no_progress(), searched_for); });
-  std::this_thread::sleep_for(50ms);
-  lent.take_back();
+  std::thread behind([&] { staged = stage_version(revocable, test.origin, row, no_progress(), searched_for); });
+  hangs->wait_for_opener();
+  revocable.revoke();
   test.node.store.reset();
   hangs.reset();
   behind.join();

@@ -210,7 +210,7 @@ TEST_CASE("a cancelled take_new_origin() has no effect") {
   auto hangs = std::make_unique<HangingFile>(hanging);
   told.hear({heard("a", 2)}, 3);
   WriteBehind behind(*told.store, told.store->ledger(), told.origin);
-  std::this_thread::sleep_for(200ms);  // by now it hangs in the first read
+  hangs->wait_for_opener();
   const auto end = std::chrono::steady_clock::now() + 300ms;
   const auto late = [end] { return std::chrono::steady_clock::now() > end; };
   CHECK(behind.take_new_origin(late).error().code == Errc::cancelled);
@@ -290,7 +290,7 @@ TEST_CASE("a thread that hangs in the origin is left behind without the store, a
   auto hangs = std::make_unique<HangingFile>(hanging);
   {
     const WriteBehind behind(*told.store, told.store->ledger(), told.origin);
-    std::this_thread::sleep_for(200ms);
+    hangs->wait_for_opener();
   }
   told.store.reset();
   hangs.reset();

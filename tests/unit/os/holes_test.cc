@@ -81,3 +81,14 @@ TEST_CASE("zeros take no disk, and give the file its length") {
   CHECK(st->st_size == 16U << 20U);
   CHECK(st->st_blocks == 0);
 }
+
+TEST_CASE("the data behind a hole is found, and none behind the last") {
+  constexpr std::uint64_t kHole = 1U << 20U;
+  const Target target;
+  REQUIRE(target.write(kHole, random_bytes(kHoleBlock, 1)).ok());
+  const auto from = [&target](std::uint64_t offset) { return must(next_data(target.fd.get(), offset, "file")); };
+  CHECK(from(0) == kHole);
+  CHECK(from(kHole + 1) == kHole + 1);
+  CHECK_FALSE(from(kHole + kHoleBlock));
+  CHECK(next_data(-1, 0, "file").error().code == Errc::io);
+}

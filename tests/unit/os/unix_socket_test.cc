@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "socket_pair.h"
 #include "testing.h"
 
 namespace weft {
@@ -47,17 +48,16 @@ TEST_CASE("descriptors arrive with the bytes they were sent with") {
   const testing::TempDir dir;
   testing::write_file(dir / "file", "hello");
   auto file = open_file(dir / "file", O_RDONLY);
-  auto pair = unix_pair();
-  REQUIRE(pair.ok());
+  const auto [ours, theirs] = testing::socket_pair();
   const std::array fds = {file->get(), file->get()};
-  REQUIRE(send_some(pair->first.get(), testing::as_bytes("ab")).ok());
-  REQUIRE(send_some(pair->first.get(), testing::as_bytes("cd"), fds).ok());
+  REQUIRE(send_some(ours.get(), testing::as_bytes("ab")).ok());
+  REQUIRE(send_some(ours.get(), testing::as_bytes("cd"), fds).ok());
   std::string text;
   std::vector<Fd> got;
   while (text.size() < 4) {
-    REQUIRE(wait_for(pair->second.get(), POLLIN, std::chrono::seconds(10)));
+    REQUIRE(wait_for(theirs.get(), POLLIN, std::chrono::seconds(10)));
     std::array<std::byte, 16> bytes{};
-    auto received = receive_some(pair->second.get(), bytes);
+    auto received = receive_some(theirs.get(), bytes);
     REQUIRE(received.ok());
     text += testing::as_text(std::span(bytes).first(received->bytes));
     for (Fd& fd : received->fds) got.push_back(std::move(fd));
@@ -70,12 +70,12 @@ TEST_CASE("descriptors arrive with the bytes they were sent with") {
 }
 
 TEST_CASE("a closed peer and an empty socket are distinguished") {
-  auto pair = unix_pair();
+  auto [ours, theirs] = testing::socket_pair();
   std::array<std::byte, 4> bytes{};
-  CHECK(receive_some(pair->first.get(), bytes)->later);
-  pair->second.reset();
-  CHECK(receive_some(pair->first.get(), bytes)->end);
-  CHECK(send_some(pair->first.get(), testing::as_bytes("x")).error().code == Errc::unreachable);
+  CHECK(receive_some(ours.get(), bytes)->later);
+  theirs.reset();
+  CHECK(receive_some(ours.get(), bytes)->end);
+  CHECK(send_some(ours.get(), testing::as_bytes("x")).error().code == Errc::unreachable);
 }
 
 TEST_CASE("an address of this machine is accepted, and any other is named in one short line") {

@@ -61,7 +61,7 @@ weft::Result<weft::ImportReport> import_set(Fixture& f, const std::vector<std::s
   options.paths = paths;
   options.name = name;
   options.dataset = true;
-  return weft::import_paths(*f.store, options, weft::no_progress());
+  return weft::testing::import_paths(*f.store, options, weft::no_progress());
 }
 
 Files exported(Fixture& f, const std::string& spec) {
@@ -183,7 +183,7 @@ TEST_CASE("links to directories in a data set are refused, skipped or followed")
   options.paths = {f.dir / "d"};
   options.name = "set";
   options.dataset = true;
-  const auto import = [&] { return weft::import_paths(*f.store, options, weft::no_progress()); };
+  const auto import = [&] { return weft::testing::import_paths(*f.store, options, weft::no_progress()); };
   CHECK(import().error().code == Errc::invalid);
   options.links = weft::Links::skip;
   CHECK(must(import()).left_out.size() == 1);
@@ -276,12 +276,12 @@ TEST_CASE("a name belongs to models or to data sets, not to both") {
   ImportOptions model;
   model.paths = {f.dir / "d"};
   model.name = "n";
-  const auto refused = weft::import_paths(*f.store, model, weft::no_progress());
+  const auto refused = weft::testing::import_paths(*f.store, model, weft::no_progress());
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == Errc::exists);
   CHECK(refused.error().message == "n is the name of a data set: expected the name of a model");
   model.name = "m";
-  must(weft::import_paths(*f.store, model, weft::no_progress()));
+  must(weft::testing::import_paths(*f.store, model, weft::no_progress()));
   CHECK(import_set(f, {f.dir / "d"}, "m").error().code == Errc::exists);
 }
 
@@ -293,7 +293,7 @@ TEST_CASE("a name without versions is free for the other kind") {
   ImportOptions model;
   model.paths = {f.dir / "d"};
   model.name = "org/n";
-  CHECK(must(weft::import_paths(*f.store, model, weft::no_progress())).outcome.version.number == 2);
+  CHECK(must(weft::testing::import_paths(*f.store, model, weft::no_progress())).outcome.version.number == 2);
   CHECK(import_set(f, {f.dir / "d"}, "org/n").error().code == Errc::exists);
   must(f.store->remove_version("org/n", 2));
   must(import_set(f, {f.dir / "d"}, "org/n"));

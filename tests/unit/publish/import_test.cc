@@ -38,7 +38,7 @@ TEST_CASE("a publish reports what it brought, and progress ends at the sum of si
   options.message = "first\nversion";
   options.metrics = {{"accuracy", "0.9"}};
   HookProgress progress;
-  auto report = weft::import_paths(*f.store, options, progress);
+  auto report = weft::testing::import_paths(*f.store, options, progress);
   if (!report.ok()) FAIL(report.error().message);
   CHECK(report->outcome.made);
   CHECK(report->files == 3);
@@ -81,13 +81,14 @@ TEST_CASE("parents are resolved, each once") {
   options.paths = {f.dir / "b"};
   options.name = "derived";
   options.parents = {"base", "base@1", "base@latest"};
-  auto report = weft::import_paths(*f.store, options, weft::no_progress());
+  auto report = weft::testing::import_paths(*f.store, options, weft::no_progress());
   REQUIRE(report.ok());
   REQUIRE(report->outcome.version.parents.size() == 1);
   CHECK(report->outcome.version.parents[0].model == "base");
   CHECK(report->outcome.version.parents[0].number == 1);
   options.parents = {"base@7"};
-  refuse(weft::import_paths(*f.store, options, weft::no_progress()), Errc::not_found, "parent: base@7 is not there");
+  refuse(weft::testing::import_paths(*f.store, options, weft::no_progress()), Errc::not_found,
+         "parent: base@7 is not there");
 }
 
 TEST_CASE("the description of a version is checked before any file is read") {
@@ -97,7 +98,7 @@ TEST_CASE("the description of a version is checked before any file is read") {
   options.name = "m";
   std::string before = f.state();
   auto refuse_options = [&](Errc code, const std::string& part) {
-    refuse(weft::import_paths(*f.store, options, weft::no_progress()), code, part);
+    refuse(weft::testing::import_paths(*f.store, options, weft::no_progress()), code, part);
   };
   SUBCASE("name") {
     options.name = "../m";
@@ -204,7 +205,7 @@ TEST_CASE("a source that changes during the import is refused, and the store is 
   ImportOptions options;
   options.paths = {f.dir / "m"};
   options.name = "m";
-  refuse(weft::import_paths(*f.store, options, progress), Errc::changed, file);
+  refuse(weft::testing::import_paths(*f.store, options, progress), Errc::changed, file);
   CHECK(f.state() == before);
 }
 
@@ -226,7 +227,7 @@ TEST_CASE("a moved file that was replaced or written to during the import stays"
   options.paths = {f.dir / "m"};
   options.name = "m";
   options.take = weft::Take::move;
-  const auto report = must(weft::import_paths(*f.store, options, progress));
+  const auto report = must(weft::testing::import_paths(*f.store, options, progress));
   CHECK(report.files == 5);
   std::vector<std::string> stays;
   for (const weft::MovedSource& source : report.moved)
@@ -246,7 +247,7 @@ TEST_CASE("a cancelled import leaves the store as it was") {
     ImportOptions options;
     options.paths = {f.dir / "m"};
     options.name = "m";
-    refuse(weft::import_paths(*f.store, options, progress), Errc::cancelled, "");
+    refuse(weft::testing::import_paths(*f.store, options, progress), Errc::cancelled, "");
     CHECK(f.state() == before);
   }
   f.publish({f.dir / "m"}, "m");

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "blobs/held_pack.h"
+#include "blobs/fd_pack.h"
 #include "blobs/open_blobs.h"
 #include "fakes/node_fixture.h"
 #include "os/memory_file.h"
@@ -103,7 +103,7 @@ class FileLender final : public ColdReads {
     if (!answers.ok()) return answers.error();
     WEFT_TRY(Fd file, open_file(path_, O_RDONLY));
     WEFT_TRY(const auto facts, stat_fd(file.get(), path_));
-    auto pack = std::make_shared<HeldPack>(std::move(file), static_cast<std::uint64_t>(facts.st_size), 1);
+    auto pack = std::make_shared<FdPack>(std::move(file), static_cast<std::uint64_t>(facts.st_size), 1);
     return std::vector<Run>{{what.range.offset, what.range.length, {std::move(pack), what.range.offset}}};
   }
   ColdAdvice advice() override { return {}; }
@@ -129,7 +129,7 @@ class PassingLender final : public ColdReads {
     for (std::uint64_t at = what.range.offset / kChunk * kChunk; at < end_of(what.range); at += kChunk) {
       const std::string chunk = bytes_.substr(at, kChunk);
       WEFT_TRY(Fd file, memory_file("a chunk", as_bytes(empty ? std::string() : chunk)));
-      auto pack = std::make_shared<HeldPack>(std::move(file), chunk.size(), kPassingPack);
+      auto pack = std::make_shared<FdPack>(std::move(file), chunk.size(), kPassingPack);
       pieces.push_back({at, chunk.size(), {std::move(pack), 0}});
     }
     return pieces;

@@ -1,4 +1,4 @@
-// A pack as an open descriptor, which keeps the pack open and holds its lock, if any.
+// A pack behind an open descriptor, which keeps the pack open and holds its lock, if any.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace weft {
 
-class HeldPack final : public PackReader {
+class FdPack final : public PackReader {
  public:
-  HeldPack(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id), map_(fd_.get(), size) {}
+  FdPack(Fd fd, std::uint64_t size, PackId id) : fd_(std::move(fd)), size_(size), id_(id), map_(fd_.get(), size) {}
   int fd() const override { return fd_.get(); }
   std::uint64_t size() const override { return size_; }
   PackId id() const override { return id_; }

@@ -1,4 +1,5 @@
-// The blobs and views that a version's content names, each once. Blob numbers and view inodes follow this order.
+// The references of a version's content to blobs and views, by blob and by view. Blob numbers and view inodes follow
+// this order.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +12,24 @@
 
 namespace weft {
 
-// A blob that a file of a version names. A file that names a blob twice has one use of it.
-struct BlobUse {
+// A reference of a file of a version to a blob. A file that names a blob twice has one reference to it.
+struct BlobReference {
   const ContentId* blob = nullptr;  // points into the content
   std::uint32_t place = 0;  // index of the blob in the version's blobs, in the order in which it first names them
   std::uint32_t file = 0;
 };
 
 // `content` must outlive this object, unchanged.
-class ContentUses {
+class ContentReferences {
  public:
-  explicit ContentUses(const VersionContent& content);
+  explicit ContentReferences(const VersionContent& content);
 
   const VersionContent& content() const { return content_; }
   std::uint32_t blob_count() const { return static_cast<std::uint32_t>(begins_.size() - 1); }
-  const ContentId& blob(std::uint32_t place) const { return *uses_[begins_[place]].blob; }
-  // Returns the uses of a blob, sorted by file.
-  std::span<const BlobUse> of_blob(std::uint32_t place) const {
-    return std::span(uses_).subspan(begins_[place], begins_[place + 1] - begins_[place]);
+  const ContentId& blob(std::uint32_t place) const { return *references_[begins_[place]].blob; }
+  // Returns the references to a blob, sorted by file.
+  std::span<const BlobReference> of_blob(std::uint32_t place) const {
+    return std::span(references_).subspan(begins_[place], begins_[place + 1] - begins_[place]);
   }
   // Returns the first view that equals this one. Views are tensor ordinals.
   std::uint32_t first_alike(std::size_t view) const { return first_[view]; }
@@ -39,8 +40,8 @@ class ContentUses {
 
  private:
   const VersionContent& content_;
-  std::vector<BlobUse> uses_;          // sorted by place, then by file
-  std::vector<std::uint32_t> begins_;  // index of each blob's first use, and the end
+  std::vector<BlobReference> references_;  // sorted by place, then by file
+  std::vector<std::uint32_t> begins_;      // index of the first reference to each blob, and the end
   std::vector<std::uint32_t> first_, links_;
 };
 

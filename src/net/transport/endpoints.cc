@@ -1,4 +1,4 @@
-#include "net/transport/wire.h"
+#include "net/transport/endpoints.h"
 
 namespace weft::net {
 

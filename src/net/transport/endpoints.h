@@ -1,5 +1,5 @@
-// Carries operations to peers: over connections (connections.h), or over one endpoint of reliable datagrams
-// (datagrams.h). A FabricTransport owns a wire, and drives it on its progress thread.
+// The libfabric endpoints of this node, which bring operations to peers: one for each connection (connections.h), or
+// one of reliable datagrams (datagrams.h). A FabricTransport owns them, and drives them on its progress thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace weft::net {
 
-// The way to one peer. Dropped before its wire.
+// The route to one peer. Dropped before its Endpoints.
 class Route {
  public:
   Route() = default;
@@ -22,7 +22,7 @@ class Route {
   Route& operator=(const Route&) = delete;
 };
 
-class Wire {
+class Endpoints {
  public:
   class Owner {
    public:
@@ -33,7 +33,7 @@ class Wire {
     virtual void wake() = 0;  // wakes the progress thread; any thread
   };
 
-  virtual ~Wire() = default;
+  virtual ~Endpoints() = default;
   virtual Domain& domain() = 0;
   virtual const EndpointAddress& address() const = 0;  // after start()
   virtual std::size_t posted_max() const = 0;          // operations in flight to one peer
@@ -42,7 +42,7 @@ class Wire {
 
   // Makes this node reachable. `owner` outlives close().
   virtual Status start(Owner& owner) = 0;
-  // Ends the wire's threads. Then close() closes all endpoints, so that libfabric writes to no memory of theirs.
+  // Ends the threads of this. Then close() closes all endpoints, so that libfabric writes to no memory of theirs.
   virtual void stop() = 0;
   virtual void close() = 0;
 
@@ -55,7 +55,7 @@ class Wire {
   virtual std::optional<std::uint64_t> ends(Route& /*route*/) const { return {}; }
   virtual std::uint64_t failures(Route& /*route*/) const { return 0; }
 
-  // Reports a completion of an operation on a connection; completed_own(): of an operation that the wire itself posted.
+  // Reports a completion of an operation on a connection; completed_own(): of an operation that this itself posted.
   // Called by the progress thread, as poll().
   virtual void completed(ConnectionId connection, bool well, std::size_t received) = 0;
   virtual void completed_own(const void* context, bool well) = 0;

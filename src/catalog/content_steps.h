@@ -1,4 +1,5 @@
-// Steps in which a version takes its content or releases it. Steps of one kind are contiguous.
+// The steps in which a large version attaches its content (attach.h) or releases it (release.h). Steps of one kind are
+// contiguous.
 #pragma once
 
 #include <algorithm>

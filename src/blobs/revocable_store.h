@@ -1,4 +1,4 @@
-// A store lent to a thread that may outlive the store's owner.
+// A reference to a store that its owner can revoke: for a thread that may outlive the owner.
 #pragma once
 
 #include <mutex>
@@ -11,11 +11,11 @@
 namespace weft {
 
 // Any thread.
-class LentStore {
+class RevocableStore {
  public:
-  explicit LentStore(Store& store) : store_(&store) {}
+  explicit RevocableStore(Store& store) : store_(&store) {}
 
-  // Returns work(store), or Errc::cancelled after take_back(). `work` must not hang, and may keep only objects that
+  // Returns work(store), or Errc::cancelled after revoke(). `work` must not hang, and may keep only objects that
   // outlive the store.
   template <class Work>
   auto use(const Work& work) const -> std::invoke_result_t<Work, Store&> {
@@ -24,7 +24,7 @@ class LentStore {
     return work(*store_);
   }
   // Waits until all calls of use() have returned.
-  void take_back() {
+  void revoke() {
     const std::lock_guard lock(mutex_);
     store_ = nullptr;
   }

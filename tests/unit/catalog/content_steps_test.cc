@@ -1,4 +1,4 @@
-#include "catalog/steps.h"
+#include "catalog/content_steps.h"
 
 #include <doctest/doctest.h>
 
