@@ -148,7 +148,7 @@ def median_text(values, unit):
 
 
 def libfuse():
-    return run("pkg-config", "--modversion", "fuse3").strip()
+    return run("fusermount3", "--version").split()[-1]
 
 
 def machine(directory):

@@ -18,6 +18,10 @@ class Cold:
     def cat(self, path):
         return self.timed(lambda: seconds("sh", "-c", 'exec cat "$1" >/dev/null', "sh", path))
 
+    def pairs(self, count, way):
+        """Both sides read in the same way."""
+        return Pairs.alternate(count, lambda: self.timed(lambda: way(self.ours)), lambda: self.timed(lambda: way(self.native)))
+
     def timed(self, way):
         for path in self.below:
             forget(path)

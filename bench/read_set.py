@@ -188,12 +188,13 @@ class ReadBench:
         """Seconds of bench/read_file.cc."""
         return float(run(self.build / "bench/weft_bench_read_file", how, readers, path))
 
-    def sides(self):
-        """The model as a native file and through a mount, published as one pack: the two sides of most pairs."""
+    def sides(self, *options):
+        """The model as a native file and through a mount with these options, published as one pack: the two sides of most
+        pairs."""
         native = self.model("native", 300, self.size)
         store = self.store()
         self.publish(store, native, "one")
-        return native, self.mount(store) / "models/one/1/native.safetensors", store
+        return native, self.mount(store, "mnt", *options) / "models/one/1/native.safetensors", store
 
 
 def unmount(where):

@@ -33,6 +33,17 @@ class Warm:
         return pairs
 
 
+def ways(bench, readers, loaders):
+    """Name -> a function of a path, which returns the seconds of as many readers at once. Without loaders no load_file."""
+    found = {
+        "read(2), 1 MiB": lambda path: bench.read_seconds("read", path, readers),
+        "mmap, every page": lambda path: bench.read_seconds("mmap", path, readers),
+    }
+    if loaders:
+        found["load_file, all summed"] = lambda path: together(loaders[:readers], "load_file", path)
+    return found
+
+
 def rows(bench, native, ours, store):
     copy = native.with_name(f"copy-{native.name}")
     shutil.copyfile(native, copy)
@@ -41,12 +52,7 @@ def rows(bench, native, ours, store):
     loaders = [bench.loader(), bench.loader()]
     for readers in (1, 2):
         beside = "" if readers == 1 else ", two readers at once"
-        ways = {
-            "read(2), 1 MiB": lambda path, n=readers: bench.read_seconds("read", path, n),
-            "mmap, every page": lambda path, n=readers: bench.read_seconds("mmap", path, n),
-            "load_file, all summed": lambda path, n=readers: together(loaders[:n], "load_file", path),
-        }
-        for name, way in ways.items():
+        for name, way in ways(bench, readers, loaders).items():
             print(sides.pairs(bench.pairs, way).row(name + beside, GOAL), flush=True)
             if readers == 2:
                 print(control.pairs(bench.pairs, way).row(f"(the native file's copy: {name}{beside})"), flush=True)

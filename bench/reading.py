@@ -14,7 +14,7 @@ from pace import read_pace
 from read_set import MIB, ReadBench, free_space_for
 
 # Each part is a module read_<part>.py whose run(bench) prints its tables.
-PARTS = ["warm", "views", "cold", "ahead", "touch", "derived", "walk", "overlay", "peers"]
+PARTS = ["warm", "views", "cold", "ahead", "touch", "derived", "walk", "overlay", "peers", "plain"]
 
 
 def main():

@@ -93,6 +93,12 @@ std::string new_device(const std::string& directory, const std::vector<WeftMount
   return found->device;
 }
 
+// Applies the option passthrough=off: neither the kernel nor a server is asked for it.
+void leave_passthrough_out(SharedHead& head) {
+  head.init.stack_depth = 0;
+  set_shared_text(head.passthrough_refused, "the mount has the option passthrough=off");
+}
+
 short events_of(int device) {
   pollfd state{device, POLLIN, 0};
   return ::poll(&state, 1, 0) < 0 ? POLLERR : state.revents;
@@ -104,6 +110,7 @@ Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
   keep_libfuse_messages();
   const auto before = weft_mounts();
   WEFT_TRY(Fd device, mount_either_way(options, head));
+  if (!options.passthrough) leave_passthrough_out(head);
   if (before.ok()) set_shared_text(head.mount_device, new_device(options.directory, *before));
   head.init.id_maps = options.allows_id_maps() ? 1 : 0;
   Status kept = keep_init(device.get(), head.init);

@@ -69,11 +69,9 @@ Status set_cold(MountOptions& options, std::string_view value) {
   return {};
 }
 
-Status set_record_reads(MountOptions& options, std::string_view value) {
-  if (value != "on" && value != "off")
-    return usage(fmt::format("record_reads={}: expected on or off", printable(value)));
-  options.record_reads = value == "on";
-  return {};
+Result<bool> parse_switch(std::string_view key, std::string_view value) {
+  if (value != "on" && value != "off") return usage(fmt::format("{}={}: expected on or off", key, printable(value)));
+  return value == "on";
 }
 
 Status set_log_level(MountOptions& options, std::string_view value) {
@@ -108,11 +106,14 @@ bool set_flag(MountOptions& options, std::string_view key) {
 
 Status set_value(MountOptions& options, std::string_view key, std::string_view value) {
   if (key == "cold") return set_cold(options, value);
-  if (key == "record_reads") return set_record_reads(options, value);
   if (key == "loglevel") return set_log_level(options, value);
   if (key == "log") {
     if (value.empty()) return usage("log=: expected a file");
     options.log_file = value;
+  } else if (key == "record_reads") {
+    WEFT_TRY(options.record_reads, parse_switch(key, value));
+  } else if (key == "passthrough") {
+    WEFT_TRY(options.passthrough, parse_switch(key, value));
   } else if (key == "stall") {
     WEFT_TRY(options.stall_s, parse_seconds(key, value));
   } else if (key == "attr_timeout") {
@@ -311,6 +312,7 @@ std::vector<std::string> to_words(const MountOptions& options) {
   if (options.drafts_max) list += fmt::format(",drafts_max={}", *options.drafts_max);
   if (options.assembly_cache_max) list += fmt::format(",assembly_cache_max={}", *options.assembly_cache_max);
   if (!options.record_reads) list += ",record_reads=off";
+  if (!options.passthrough) list += ",passthrough=off";
   if (!options.security.empty()) list += "," + options.security;
   for (const auto& [name, flag] : kFlags)
     if (options.*flag) list += fmt::format(",{}", name);
@@ -352,6 +354,7 @@ Mount options:
   cold=stream      each read waits only for the bytes that it reads
   cold=fetch       the first open waits for the whole file (default: as weftd is set)
   record_reads=off  read LMDB files page by page, as any other file
+  passthrough=off  read all files through the server of the mount
   trust_store      as root, mount the store even if other users can write to it
   log=FILE         append messages to FILE
   loglevel=LEVELS  debug, info (default), warning or error, then :CATEGORY=debug

@@ -31,6 +31,7 @@ struct MountOptions {
   std::string log_level = "info";
   std::uint32_t stall_s = 60;               // a server without a reply for this time is replaced; 0: never
   bool record_reads = true;                 // a fault in a record of an LMDB file reads the whole record
+  bool passthrough = true;                  // the kernel reads files from the store, if it can
   std::optional<std::uint64_t> drafts_max;  // bytes of new/; without: a quarter of the file system
   std::string durability;                   // of versions published in new/ that name none; "": the default of import
   bool announce = false;                    // changes raise inotify events; implied by publish

@@ -25,8 +25,22 @@ BAR = 40  # characters
 LOG_LINES = 5
 
 
+class Steps:
+    """The steps of the demo, as scripts/lib/show.sh prints them."""
+    begin = None
+
+    @classmethod
+    def end(cls):
+        if cls.begin is not None:
+            print(f"   ({time.perf_counter() - cls.begin:.1f} s)", flush=True)
+        cls.begin = None
+
+
 def say(text):
+    """Begins a step, and says how long the step before took."""
+    Steps.end()
     print(f"\n-- {text}", flush=True)
+    Steps.begin = time.perf_counter()
 
 
 class Reading:
@@ -240,6 +254,7 @@ def show(where):
         print_table(readings, gave, busy, one.seconds)
         print_logs_of_failed(readings)
     print_simulated()
+    Steps.end()
     return not one.failures and not any(reading.failures for reading in readings)
 
 

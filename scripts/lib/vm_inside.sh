@@ -56,6 +56,12 @@ mount_tests() { # FILE::TEST… of tests/mount
     python3 -m pytest -c pytest.ini -W ignore --basetemp /var/tmp/pytest -q "${@/#/mount/}")
 }
 
+reads_plain() { # what reads cost without passthrough, as root and as an ordinary user
+  chmod 666 /dev/fuse # as udev does
+  python3 /weft/bench/reading.py --build $build --python /weft/build/venv-test/bin/python --dir /var/tmp --pairs 5 \
+    --megabytes 64 plain
+}
+
 publish() { # NAME MIB: a safetensors model of random bytes, whose copy is /out/NAME
   python3 - "$2" "/run/$1" <<'PYTHON'
 import json, os, pathlib, struct, sys

@@ -73,13 +73,14 @@ wait_for() {
   done
 }
 
-# on NAME COMMAND…   runs a shell command inside, in 300 s at most, with the functions of vm_inside.sh; its output and status are ours
+# on NAME COMMAND…   runs a shell command inside, in 300 s at most, or $inside_seconds, with the functions of vm_inside.sh; its
+# output and status are ours
 on() {
   local name=$1 job
   job=$area/$1/$(date +%s%N)
   printf '. /weft/scripts/lib/vm_inside.sh\n%s\n' "${*:2}" >"$job.new"
   mv "$job.new" "$area/$name/todo/$(basename "$job").sh"
-  wait_for "$name" "$job.rc" 300 || { cat "$job.log"; return 124; }
+  wait_for "$name" "$job.rc" "${inside_seconds:-300}" || { cat "$job.log"; return 124; }
   cat "$job.log"
   return "$(cat "$job.rc")"
 }

@@ -84,6 +84,27 @@ def test_without_the_capability_it_reads_through_the_server(store, small_model, 
     assert ("restart_problem" in status) != HAS_LINUX_6_9
 
 
+@pytest.mark.parametrize("options", ["passthrough=off", "publish,passthrough=off"])
+def test_root_can_leave_passthrough_out(options, store, small_model, tmp_path):
+    """Every read is a request of the server then, also after a server was lost, and new/ works without it."""
+    store.publish(small_model, name="m")
+    content = (small_model / "model.safetensors").read_bytes()
+    with Mount(store, tmp_path / "mnt", options) as mount:
+        if HAS_LINUX_6_9:
+            os.kill(mount.figure("pid"), signal.SIGKILL)
+            wait_until(lambda: mount.figure("restarts") == 1)
+        status = mount_status((mount.path / ".weft/status").read_text())
+        assert status["mode"] == "cached" and "passthrough=off" in status["mode_reason"], status
+        assert_told(status, store.weft("status", "--all").stdout)
+        place = mount.version("m", 1) / "model.safetensors"
+        assert mount.requests_for(lambda: place.read_bytes(), "reads") > 0
+        assert place.read_bytes() == content
+        if "publish" in options:
+            (mount / "new/model.safetensors").write_bytes(content)
+            os.rename(mount / "new/model.safetensors", mount / "new/n@v1")
+            assert (mount / "models/n/v1/model.safetensors").read_bytes() == content
+
+
 @pytest.fixture
 def user(open_dir, as_nobody):
     """An ordinary user: run(words…) of `weft` and others, a store of root's with one model, a directory to mount on."""

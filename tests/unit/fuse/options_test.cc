@@ -66,6 +66,9 @@ TEST_CASE("every option") {
   CHECK(options.record_reads);
   CHECK_FALSE(parsed({"-orecord_reads=off", "s", "d"}).record_reads);
   CHECK(parsed({"-orecord_reads=off,record_reads=on", "s", "d"}).record_reads);
+  CHECK(options.passthrough);
+  CHECK_FALSE(parsed({"-opassthrough=off", "s", "d"}).passthrough);
+  CHECK(parsed({"-opassthrough=off,passthrough=on", "s", "d"}).passthrough);
   CHECK(parsed({"-oassembly_cache_max=0", "s", "d"}).assembly_cache_max == 0U);
   CHECK(parsed({"-odrafts_max=20G", "s", "d"}).drafts_max == std::uint64_t{20} << 30U);
 }
@@ -100,7 +103,8 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-o", "uid=root"}).find("uid=root") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "views=hidden"}).find("unknown option views") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "cold=ice"}).find("expected auto, stream or fetch") != std::string::npos);
-  CHECK(message_of({"a", "b", "-o", "record_reads=maybe"}).find("expected on or off") != std::string::npos);
+  CHECK(message_of({"a", "b", "-o", "record_reads=maybe"}).find("record_reads=maybe: expected on or off") == 0);
+  CHECK(message_of({"a", "b", "-o", "passthrough="}).find("passthrough=: expected on or off") == 0);
   CHECK(message_of({"a", "b", "-o", "assembly_cache_max=much"}).find("20G") != std::string::npos);
   CHECK(message_of({"a", "b", "-o", "publish,allow_other"}).find("needs root") != std::string::npos);
   CHECK(message_of({"a", "b", "--what"}).find("--what") != std::string::npos);
@@ -136,8 +140,8 @@ TEST_CASE("help and version need nothing else") {
 TEST_CASE("options become words that give the same options, whoever calls") {
   const std::string list =
       "ro,noexec,allow_other,uid=5,gid=6,umask=027,xattr,trust_store,announce,loglevel=info:fetch=debug,"
-      "stall=7,attr_timeout=3,cold=stream,record_reads=off,assembly_cache_max=5,drafts_max=6,durability=origin,log=/x/"
-      "y";
+      "stall=7,attr_timeout=3,cold=stream,record_reads=off,passthrough=off,assembly_cache_max=5,drafts_max=6,"
+      "durability=origin,log=/x/y";
   const MountOptions options = parsed({"/a store", "/d,ir", "-f", "-o", list.c_str()});
   MountOptions with_comma = options;
   with_comma.log_file = "/a,b/log";
@@ -156,6 +160,7 @@ TEST_CASE("options become words that give the same options, whoever calls") {
     CHECK(again.durability == given.durability);
     CHECK(again.cold == given.cold);
     CHECK(again.record_reads == given.record_reads);
+    CHECK(again.passthrough == given.passthrough);
     CHECK(again.uid == given.uid);
     CHECK(again.stall_s == given.stall_s);
     CHECK(again.attr_timeout_s == given.attr_timeout_s);
