@@ -55,6 +55,13 @@ def test_five_minutes(printed, tmp_path):
             assert (command, words(output.replace(str(tmp_path), "/home/me/weft"))) == (command, expected)
 
 
+def test_the_first_screen_shows_what_the_tour_shows():
+    """Its commands print what the same commands of "Five minutes" print, which a test runs."""
+    shown = commands(re.findall(r"^    (.*)$", section("Publish and mount"), flags=re.M))
+    assert len(shown) > 3
+    assert [session for session in shown if session not in TOUR] == []
+
+
 def test_files_that_are_named_exist():
     """Of scripts, and of links."""
     named = re.findall(r"\bscripts/\w+", README) + re.findall(r"\]\(([^#)]+)\)", README)
