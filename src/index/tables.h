@@ -81,16 +81,18 @@ inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, missing at the origin
 inline constexpr std::string_view kPinned = "pinned";
 inline constexpr std::string_view kInMemory = "memory";  // VersionNote::in_memory
-// With id 0: some version was ever in memory. After its removal, dead blobs of it may still be in unsynced packs.
-inline constexpr std::string_view kMemoryUsed = "used memory";
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, but gc has not reaped it yet
 // Removed, but still a holder of its blobs. The value is the number of steps that were given back (release.h).
 inline constexpr std::string_view kReleasing = "giving";
 // A publish is taking its content in parts (catalog/attach.h). The value is the number of steps taken.
 inline constexpr std::string_view kAttaching = "taking";
-// Notes about packs. kCached: may be evicted. kPromoted: was cached until a publish needed it.
+// Notes about packs, with the pack's id; a pack has at most one of them. kCached: may be evicted. kPromoted: was cached
+// until a publish needed it.
 inline constexpr std::string_view kCached = "cached";
 inline constexpr std::string_view kPromoted = "promoted";
+// A note about the store, with id 0: some version was ever in memory. After its removal, dead blobs of it may still be
+// in unsynced packs.
+inline constexpr std::string_view kMemoryUsed = "used memory";
 
 std::string note_key(std::string_view note, std::uint64_t id);
 Status put_note(Txn& txn, std::string_view note, std::uint64_t id, std::uint64_t value = 0);

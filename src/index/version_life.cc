@@ -81,9 +81,10 @@ Result<VersionState> enter(Txn& txn, VersionId version, VersionState state) {
 
 Status set_mark(Txn& txn, VersionId version, std::string_view note) {
   WEFT_TRY(const Facts facts, facts_of(txn, version));
-  if (facts.row->state == absent) return {};
   const auto found = std::ranges::find(kNotes, note, [](const auto& one) { return one.first; });
-  if (found == std::end(kNotes) || (facts.row->marks & found->second) == 0)
+  const bool is_of_version = found != std::end(kNotes);
+  if (is_of_version && facts.row->state == absent) return {};
+  if (!is_of_version || (facts.row->marks & found->second) == 0)
     return damaged(txn, fmt::format("version {} is {} and cannot be {}", version, facts.row->name, note));
   return put_note(txn, note, version);
 }

@@ -14,6 +14,11 @@
 // unreaped: removed; readers may have it open. releasing: removed and large; gc releases its content in steps
 // (catalog/release.h). An undelete leads back: from unreaped and releasing to the state before the removal, and in a
 // cluster, if gc of this node has reaped the version, from absent to bare.
+//
+// The other notes of `meta` are no facts about a version, so that no state and no transition depends on them: their ids
+// do not name versions. kCached and kPromoted have the id of a pack, which any number of versions share; so do the
+// notes of gc_queue.h. kMemoryUsed has id 0. It says about the store that some version had kInMemory, and outlives that
+// version. set_mark() refuses all of them.
 #pragma once
 
 #include <cstdint>

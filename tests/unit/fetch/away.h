@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "fakes/blob_store.h"
+#include "caching_store.h"
 #include "fakes/twin_source.h"
 #include "fetch/fetcher.h"
 #include "os/sys.h"
@@ -23,7 +23,7 @@ namespace weft::testing {
 
 // A version of one file. Its bytes are in a twin source and not in the store.
 struct Away {
-  BlobStore store;
+  CachingStore store;
   std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
   std::string bytes;
   File file;

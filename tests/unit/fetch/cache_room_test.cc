@@ -49,7 +49,7 @@ class CountsEvictions final : public TwinsReads {
 
 // A cache of at most 1000 bytes on a disk of unknown size.
 struct SmallCache {
-  BlobStore store;
+  CachingStore store;
   std::shared_ptr<CountsEvictions> source = std::make_shared<CountsEvictions>(std::make_shared<TwinSource>());
   FetchSources sources{{source}, 1s};
   ManualTime time;

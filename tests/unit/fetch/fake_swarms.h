@@ -235,7 +235,7 @@ class OfferSource final : public TwinsReads {
 // A version of `count` shards, and another file of 2 MiB.
 struct Shards {
   static constexpr std::size_t kEach = 18;  // chunks of a shard
-  BlobStore store;
+  CachingStore store;
   std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
   Manifest manifest;
   VersionId version = 0;

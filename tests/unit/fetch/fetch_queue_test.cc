@@ -28,7 +28,7 @@ class SetSource final : public TwinsReads {
 };
 
 struct Queued {
-  BlobStore store;
+  CachingStore store;
   std::shared_ptr<SetSource> source = std::make_shared<SetSource>(std::make_shared<TwinSource>());
   FetchSources sources{{source}, 1s};
   SwarmFetch swarm{1s, 4, [] {}};

@@ -7,7 +7,7 @@
 namespace weft::testing {
 
 TEST_CASE("a node serves runs of its store, and those that a transfer has fetched") {
-  BlobStore store;
+  CachingStore store;
   const FetchOptions options;
   FetchSources sources({}, options.patience);
   FetchState state(options, sources, [] {});

@@ -14,8 +14,8 @@
 
 #include "away.h"
 #include "base/sha256.h"
+#include "caching_store.h"
 #include "diskformat/hash.h"
-#include "fakes/blob_store.h"
 #include "fakes/twin_source.h"
 #include "os/sys.h"
 #include "testing.h"
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 // A version of many small files of one blob each. Its bytes are in a twin source and not in the store.
 struct AwayTree {
-  BlobStore store;
+  CachingStore store;
   std::shared_ptr<TwinSource> twin = std::make_shared<TwinSource>();
   std::vector<std::string> texts;
   VersionId version = 0;
@@ -423,7 +423,7 @@ TEST_CASE("fetched bytes are added to the store in a pack that is laid out as th
     Fetcher fetcher(away.store, away.store, {away.twin}, {});
     REQUIRE(away.bring(fetcher, {0, away.file.size}).ok());
     REQUIRE(fetcher.wait_indexed(away.version).ok());
-    CHECK(away.store.adds() == 1);
+    CHECK(away.store.adds == 1);
   }
   const auto first = away.store.open_blob(away.file.extents[0].id);
   const auto second = away.store.open_blob(away.file.extents[1].id);
@@ -440,7 +440,7 @@ TEST_CASE("let_go() closes idle transfers and keeps their complete blobs in the 
   Fetcher fetcher(away.store, away.store, {away.twin}, {});
   REQUIRE(away.bring(fetcher, {0, 4 * kDigestChunk}).ok());
   fetcher.let_go();
-  CHECK(away.store.adds() == 1);
+  CHECK(away.store.adds == 1);
   CHECK(fetcher.status().transfers == 0);
   CHECK(away.store.open_blob(away.file.extents[0].id).ok());
   const Range all{0, away.file.size};
@@ -775,7 +775,7 @@ TEST_CASE("bytes that the disk has no space for pass to their readers, and a par
     CHECK(away.text(*pieces, some) == away.bytes.substr(some.offset, some.length));
   }
   CHECK(fetcher.status().sources.at(0).bytes == 4 * kDigestChunk);  // the second request moved nothing
-  CHECK(away.store.adds() == 0);
+  CHECK(away.store.adds == 0);
   CHECK(fetcher.bring({away.version, 0, {0, away.file.size}, 0, true}).error().code == Errc::no_space);
   available = kTotal;
   const Range all{0, away.file.size};

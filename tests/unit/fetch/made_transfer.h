@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "fakes/blob_store.h"
+#include "caching_store.h"
 #include "fetch/plan.h"
 #include "fetch/transfer.h"
 #include "testing.h"
@@ -16,7 +16,7 @@ namespace weft::testing {
 
 // Returns a transfer of blobs with these lengths, one after the other in one file. Blob I has I + 1 as the first bytes
 // of its root.
-inline std::shared_ptr<Transfer> made_transfer(BlobStore& store, const std::vector<std::uint64_t>& lengths,
+inline std::shared_ptr<Transfer> made_transfer(CachingStore& store, const std::vector<std::uint64_t>& lengths,
                                                VersionId version = 1) {
   std::vector<Extent> extents;
   std::uint64_t offset = 0;

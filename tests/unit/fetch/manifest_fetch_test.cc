@@ -86,7 +86,7 @@ TEST_CASE("a failed resolution is retried after a pause") {
 TEST_CASE("callers that resolve one version share one fetch of its manifest") {
   const Away away({1000});
   const auto gated = std::make_shared<GatedManifest>(away.twin);
-  BlobStore store;
+  CachingStore store;
   const auto manifest = away.twin->lose_manifest();
   away.twin->put_manifest(manifest.first, manifest.second);
   const VersionId version = store.add_version(manifest.first);

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Table {
-  BlobStore store;
+  CachingStore store;
   FetchSources sources{{}, 1s};
   SwarmFetch swarm{1s, 4, [] {}};
   FetchQueue queue{swarm, sources, 4};

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Ending {
-  BlobStore store;
+  CachingStore store;
   FetchOptions options;
   FetchSources sources{{}, 1s};
   FetchState state{options, sources, [] {}};

@@ -80,6 +80,26 @@ TEST_CASE("only a live version keeps marks, and they end with it") {
   CHECK(in_state(test, whole, [](Txn& txn) { return set_mark(txn, 1, kUnreaped); }).error().code == Errc::corrupt);
 }
 
+TEST_CASE("notes about packs and the store are no marks of the version with their id, and outlive it") {
+  TestIndex test;
+  for (const std::string_view note : {kCached, kPromoted, kMemoryUsed})
+    for (const auto& [state, next] : kNext) {
+      CAPTURE(note);
+      const Status marked = in_state(test, state, [&](Txn& txn) { return set_mark(txn, 1, note); });
+      CHECK(marked.error().code == Errc::corrupt);
+      for (const VersionState after : next) {
+        const Status entered = in_state(test, state, [&, state = state](Txn& txn) -> Status {
+          WEFT_CHECK(put_note(txn, note, 1));
+          CHECK(must(state_of(txn, 1)) == state);
+          WEFT_CHECK(go(txn, after));
+          CHECK(must(has_note(txn, note, 1)));
+          return {};
+        });
+        CHECK(entered.ok());
+      }
+    }
+}
+
 TEST_CASE("facts that contradict each other are damage") {
   TestIndex test;
   const auto state_with = [&](VersionState state, std::string_view note) {

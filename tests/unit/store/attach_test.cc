@@ -201,27 +201,6 @@ TEST_CASE("the next large publish gives back what a dead one left") {
   CHECK(is_sound(*store));
 }
 
-TEST_CASE("a gc that ends while it gives back a dead publish leaves the rest to the next") {
-  const Ground ground;
-  REQUIRE(killed_after(ground.test.path, kParts));
-  class CancelledSoon final : public Progress {
-   public:
-    void total(std::uint64_t) override {}
-    void advance(std::uint64_t) override {}
-    void phase(std::string_view) override {}
-    bool cancelled() const override { return left_-- <= 0; }
-
-   private:
-    mutable int left_ = 1;
-  } soon;
-  const auto store = open_store(ground.test.path);
-  CHECK(store->gc({}, soon).error().code == Errc::cancelled);
-  CHECK(is_under_way(*store));
-  must_publish(*store, "beside", {{0, 1, 2000, kMany - 1}});
-  CHECK(is_sound(*store));
-  CHECK_FALSE(is_under_way(*store));
-}
-
 TEST_CASE("a large publish that is journaled and dies is made live by the next writer") {
   const Ground ground;
   const int status = in_child([&] {

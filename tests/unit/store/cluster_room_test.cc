@@ -1,34 +1,19 @@
 #include <doctest/doctest.h>
 
-#include "cluster_support.h"
-#include "parts_support.h"
-#include "store/cluster/store_cache.h"
+#include "cluster_parts.h"
 #include "store/cluster/store_ledger.h"
-#include "store/cluster/store_mirror.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
 
-struct Room : TestParts {
-  Room() { must(mirror.join({"test", std::string(kHere)})); }
-  void mirror_version(const MirrorChange& change, std::uint64_t revision) {
-    CHECK(must(mirror.apply(std::span(&change, 1), revision)).problems.empty());
-  }
-  PackId fetch(unsigned content) {
-    const auto pack = must(cache.fetch_pack(content_id(content).length));
-    write_content(*pack, content, 0);
-    CHECK(must(pack->add(std::vector{fetched(content, 0)})) == 1);
-    return pack->id();
-  }
+struct Room : ClusterParts {
   void pin(bool pinned) const {
     const WriterLock lock = must(parts->index.lock());
     const VersionRow row = version("a", 1);
     must(parts->index.commit(lock, [&](Txn& txn) { return set_note(txn, row, VersionNote::pinned, pinned); }));
   }
-  StoreMirror mirror{*parts};
-  StoreCache cache{*parts};
   StoreLedger ledger{*parts};
 };
 
@@ -36,18 +21,19 @@ struct Room : TestParts {
 
 TEST_CASE("a mirrored version gets its content by adoption") {
   Room room;
-  room.mirror_version(record("a", 1, {{1}}), 1);
+  room.deliver(record("a", 1, {{1}}));
   CHECK(room.has_note(kIncomplete, room.version("a", 1).id));
-  must(room.cache.adopt(std::vector<Adoption>{{"a", 1, manifest_of({{1}})}}));
+  room.adopt("a", 1, {{1}});
   CHECK_FALSE(room.has_note(kIncomplete, room.version("a", 1).id));
   CHECK(room.mirror.join({"other", std::string(kHere)}).error().code == Errc::exists);
 }
 
 TEST_CASE("the cache evicts packs, except those of pinned versions, whatever was pinned when it was asked last") {
   Room room;
-  room.mirror_version(record("a", 1, {{1}}), 1);
-  room.mirror_version(record("b", 1, {{2}}), 2);
-  must(room.cache.adopt(std::vector<Adoption>{{"a", 1, manifest_of({{1}})}, {"b", 1, manifest_of({{2}})}}));
+  room.deliver(record("a", 1, {{1}}));
+  room.deliver(record("b", 1, {{2}}));
+  room.adopt("a", 1, {{1}});
+  room.adopt("b", 1, {{2}});
   const PackId first = room.fetch(1);
   const auto pinned = [&] {
     std::vector<PackId> packs;
@@ -72,9 +58,7 @@ TEST_CASE("the cache evicts packs, except those of pinned versions, whatever was
 
 TEST_CASE("the ledger lists the events that an origin lacks") {
   Room room;
-  MirroredVersion own = record("a", 1, {{1}});
-  own.version.publisher = kHere;
-  room.mirror_version(own, 1);
+  room.deliver_own("a", 1, {{1}});
   const VersionId id = room.version("a", 1).id;
   CHECK(room.has_note(kUnsaved, id));
   must(room.ledger.saved({&id, 1}));

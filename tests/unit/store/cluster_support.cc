@@ -1,6 +1,7 @@
 #include "cluster_support.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <stdexcept>
 
@@ -63,6 +64,12 @@ PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents) {
   }
   if (must(pack->add(blobs)) != contents.size()) throw std::runtime_error("fetched what is here");
   return pack->id();
+}
+
+void set_age(const std::string& path, std::uint64_t seconds) {
+  const timespec at{static_cast<time_t>(now_ns() / 1'000'000'000 - seconds), 0};
+  const timespec times[] = {at, at};
+  if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) throw std::runtime_error("utimensat");
 }
 
 Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,

@@ -26,6 +26,9 @@ PackId fetch(ClusterStore& store, const std::vector<unsigned>& contents);
 void write_content(FetchPack& pack, unsigned content, std::uint64_t offset);
 FetchedBlob fetched(unsigned content, std::uint64_t offset);
 
+// Makes a file as old as this.
+void set_age(const std::string& path, std::uint64_t seconds);
+
 // Imports the contents `read`, and prepares a version of `files`, which may have further contents.
 Result<std::unique_ptr<PreparedPublish>> prepare(ClusterStore& store, std::string_view model, const Files& files,
                                                  const std::vector<unsigned>& read,

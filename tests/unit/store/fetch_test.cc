@@ -1,6 +1,4 @@
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -23,12 +21,6 @@ std::vector<std::string> fsck(Store& store) {
 
 Result<BlobPlace> place_of(Store& store, unsigned content) {
   return store.snapshot().value()->find_blob(content_id(content));
-}
-
-void set_age(const std::string& path, time_t seconds) {
-  const timespec at{static_cast<time_t>(now_ns() / 1'000'000'000) - seconds, 0};
-  const timespec times[] = {at, at};
-  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
 }
 
 // Mirrors and adopts a@1 and b@1. None of their contents is local.
@@ -70,29 +62,9 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   // The next run of the daemon resumes the pack.
   test.close();
   test.open();
-  CHECK(test.store->cache().resume_fetch(id + 1).error().code == Errc::not_found);
   pack = must(test.store->cache().resume_fetch(id));
   CHECK(pack->size() == 4100);
-  mirror(*test.store, {record("c", 1, {{5}})}, 2);
-  must(adopt(*test.store, "c", 1, {{5}}));
-  CHECK(pack->add(std::vector{fetched(5, 2004)}).error().code == Errc::invalid);  // overlaps another blob
-  CHECK(pack->add(std::vector{fetched(5, 3500)}).error().code == Errc::invalid);  // past the end
-  FetchedBlob forged = fetched(5, 0);
-  forged.chunks[0].bytes[0] ^= 1U;
-  CHECK(pack->add(std::vector{forged}).error().code == Errc::invalid);
-  CHECK(place_of(*test.store, 5).error().code == Errc::absent);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-}
-
-TEST_CASE("an empty fetch pack leaves no file") {
-  TestCluster test;
-  know_two(*test.store);
-  auto pack = must(test.store->cache().fetch_pack(1U << 20U));
-  CHECK(must(pack->add({})) == 0);
-  CHECK(must(test.store->cache().cached_packs()).empty());
-  pack.reset();
-  CHECK(must(list_directory(test.path + "/packs")).empty());
-  CHECK(must(list_directory(test.path + "/tmp")).empty());
 }
 
 TEST_CASE("the least recently used packs are evicted first; pinned packs and packs being filled stay") {
@@ -304,27 +276,6 @@ TEST_CASE("an abandoned publish keeps a manifest that another publish shares") {
   CHECK(reads_well(*test.store, 7));
   CHECK(!must(test.store->snapshot().value()->is_bare(3)));
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-}
-
-TEST_CASE("a pack that lost blobs is not filled again, and neither is one that another fills") {
-  TestCluster test;
-  know_two(*test.store);
-  const PackId pack = fetch(*test.store, {1});
-  auto filler = must(test.store->cache().resume_fetch(pack));
-  CHECK(test.store->cache().resume_fetch(pack).error().code == Errc::busy);
-  filler.reset();
-  const OpenPlace mapped = must(test.store->open_blob(content_id(1)));
-  {
-    auto lock = must(test.store->parts().index.lock());
-    must(test.store->parts().index.write(lock, [](Txn& txn) -> Status {
-      WEFT_TRY(const std::optional<FoundBlob> blob, find_blob(txn, content_id(1)));
-      return forget_place(txn, *blob);
-    }));
-  }
-  CHECK(test.store->cache().resume_fetch(pack).error().code == Errc::invalid);
-  std::vector<std::byte> bytes(content_id(1).length);
-  must(read_exact(mapped.pack->fd(), mapped.offset, bytes, "pack"));
-  CHECK(bytes == content_bytes(1));
 }
 
 TEST_CASE("a blob that a fetch adds while gc looks at its pack is kept") {

@@ -243,30 +243,6 @@ TEST_CASE("a bare version that is removed and undeleted is bare again") {
   CHECK(fsck(*test.store) == std::vector<std::string>{});
 }
 
-TEST_CASE("the publisher of a version prepares its undelete, and gc leaves the content meanwhile") {
-  TestCluster test;
-  auto published = prepare(*test.store, "m", {{1}}, {1}).value();
-  MirroredVersion version = published->record();
-  version.version.number = 1;
-  published->keep();
-  mirror(*test.store, {version}, 1);
-  published.reset();
-  CHECK(test.store->prepare_undelete("m", 1).error().code == Errc::exists);
-  mirror(*test.store, {tombstone(version, 500)}, 2);
-  auto prepared = test.store->prepare_undelete("m", 1).value();
-  CHECK(prepared->relies_on().empty());
-  CHECK_FALSE(prepared->in_memory());
-  CHECK(test.store->gc({false, 2}, no_progress()).value().versions_open == 1);
-  version.version.undeleted_ns = 501;
-  CHECK(mirror(*test.store, {version}, 3).empty());
-  prepared->keep();
-  prepared.reset();
-  CHECK(test.store->gc({false, 3}, no_progress()).value().versions_reaped == 0);
-  CHECK(reads_well(*test.store, 1));
-  CHECK(test.store->snapshot().value()->unsaved(0, 9).value().size() == 1);
-  CHECK(fsck(*test.store) == std::vector<std::string>{});
-}
-
 TEST_CASE("a tombstone has the last message and metrics, also of a node that missed the change and the removal") {
   TestCluster test;
   MirroredVersion version = record("a", 1, {{1}});

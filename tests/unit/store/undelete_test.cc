@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -150,26 +149,6 @@ TEST_CASE("the last version of a model brings the model and its directories back
   must_publish(*store, "org", {{2}});
   CHECK(refusal(*store, "org/m", 1, "would hide") == Errc::exists);
   CHECK(is_sound(*store));
-}
-
-TEST_CASE("the refusal of an undelete says why") {
-  TestStore test;
-  auto store = open_store(test.path);
-  must_publish(*store, "m", {{1}});
-  must_publish(*store, "m", {{2}});
-  CHECK(refusal(*store, "m", 1, "m@1: it is not removed") == Errc::exists);
-  CHECK(refusal(*store, "m", 9, "m@9: there was no such version") == Errc::not_found);
-  CHECK(refusal(*store, "n", 1, "no model n") == Errc::not_found);
-  must(store->remove_version("m", 1));
-  must(store->gc({}, no_progress()));
-  CHECK(refusal(*store, "m", 1, "m@1: gc has freed its content") == Errc::absent);
-  must(store->memory().lose_version("m", 2, "lost: it was in memory"));
-  CHECK(refusal(*store, "m", 2, "lost: it was in memory") == Errc::absent);
-  must_publish(*store, "m", {{3}});
-  must(store->remove_version("m", 3));
-  for (const auto& file : std::filesystem::directory_iterator(test.path + "/packs"))
-    std::filesystem::remove(file.path());
-  CHECK(refusal(*store, "m", 3, "m@3: bytes of it are lost") == Errc::absent);
 }
 
 TEST_CASE("a version that a reader has open comes back after gc, and gc leaves it") {
