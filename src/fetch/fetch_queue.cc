@@ -56,8 +56,7 @@ void FetchQueue::want(const std::shared_ptr<Transfer>& transfer, std::size_t uni
   const UnitState state = transfer->state(unit);
   if (state == UnitState::here || state == UnitState::running || is_for_swarm(state)) return;
   const bool at_start = transfer->plan.units[unit].offset < kFileStart;
-  const bool swarms = state == UnitState::idle && at_start && !transfer->is_same(unit) && swarm_.takes(*transfer);
-  if (swarms) return swarm_.add(transfer, unit);
+  if (state == UnitState::idle && at_start && swarm_.takes(*transfer, unit)) return swarm_.add(transfer, unit);
   want_now(transfer, unit);
 }
 
@@ -67,12 +66,11 @@ void FetchQueue::want_now(const std::shared_ptr<Transfer>& transfer, std::size_t
 }
 
 void FetchQueue::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
-  const bool swarms = swarm_.takes(*transfer);
   for (std::size_t unit = units.first; unit < units.second; ++unit) {
     const UnitState state = transfer->state(unit);
     if (state == UnitState::here || state == UnitState::queued || state == UnitState::running || is_for_swarm(state))
       continue;
-    if (swarms && !transfer->is_same(unit)) {  // a unit that equals its base needs no other node
+    if (swarm_.takes(*transfer, unit)) {
       swarm_.add(transfer, unit);
       continue;
     }

@@ -8,7 +8,11 @@ bool SwarmFetch::may_bring(const Transfer& transfer, std::uint64_t version_bytes
   return transfer.file && version_bytes > kSwarmVersionMin && transfer.pack->id() != kPassingPack;
 }
 
-bool SwarmFetch::takes(const Transfer& transfer) const {
+bool SwarmFetch::takes(const Transfer& transfer, std::size_t unit) const {
+  return !transfer.is_same(unit) && has_swarm(transfer);
+}
+
+bool SwarmFetch::has_swarm(const Transfer& transfer) const {
   return transfer.may_swarm && !rests(transfer.manifest);
 }
 
@@ -37,7 +41,7 @@ std::vector<std::size_t> SwarmFetch::compared(const std::shared_ptr<Transfer>& t
   std::vector<std::size_t> same;
   for (std::size_t unit = units.first; unit < units.second; ++unit) {
     if (transfer->state(unit) != UnitState::held) continue;
-    if (!transfer->is_same(unit)) {
+    if (takes(*transfer, unit)) {
       want(*transfer, unit);
       continue;
     }
@@ -163,7 +167,7 @@ std::vector<SwarmFetch::Unit> SwarmFetch::leave(const Digest& manifest) {
 
 bool SwarmFetch::put_back(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   transfer->put_back(unit);
-  if (rests(transfer->manifest)) return false;
+  if (!takes(*transfer, unit)) return false;
   transfer->queue(unit, UnitState::in_swarm);
   versions_[transfer->manifest].units[transfer].insert(unit);
   return true;

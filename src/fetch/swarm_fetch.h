@@ -61,9 +61,10 @@ class SwarmFetch {
   // True for a file's transfer of a version with so many bytes.
   static bool may_bring(const Transfer& transfer, std::uint64_t version_bytes);
 
-  // True if units of the transfer should join the swarm now.
-  bool takes(const Transfer& transfer) const;
-  // Leaves a unit to the swarm. It is neither local nor running.
+  // True if a unit should join the swarm now. A unit that equals its base never does.
+  bool takes(const Transfer& transfer, std::size_t unit) const;
+  bool has_swarm(const Transfer& transfer) const;  // true if it takes units of the transfer that differ from the base
+  // Leaves a unit that it takes to the swarm. The unit is neither local nor running.
   void add(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
   // The blob with the units [first, second) of a transfer is compared with its base. Held units that differ from it
   // join the swarm. The others become queued, and are returned.

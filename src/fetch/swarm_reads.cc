@@ -175,7 +175,7 @@ void SwarmReads::begin(const Shard& shard) {
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
     const TransferPlace* home = state_.table.find(extent.id);
-    if (home == nullptr || !state_.swarm.takes(*home->transfer)) continue;
+    if (home == nullptr || !state_.swarm.has_swarm(*home->transfer)) continue;
     const auto& transfer = home->transfer;
     state_.queue.want_ahead(
         transfer, units_in(transfer->plan, {home->offset, std::min(extent.id.length, bytes - extent.offset)}));

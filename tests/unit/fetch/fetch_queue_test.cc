@@ -210,6 +210,19 @@ TEST_CASE("of a blob with a base one unit joins the swarm, and the others once t
   CHECK(task->unit == 1);
 }
 
+TEST_CASE("a unit that equals its base joins no swarm, also if a read of it fails") {
+  Based one;
+  one.transfer->compared(0, {});
+  one.transfer->set_same(2, true);
+  CHECK(one.swarm.takes(*one.transfer, 1));
+  CHECK(!one.swarm.takes(*one.transfer, 2));
+  CHECK(one.swarm.has_swarm(*one.transfer));
+  for (const std::size_t unit : {1, 2}) one.transfer->begin(unit);
+  CHECK(one.swarm.put_back(one.transfer, 1));
+  CHECK(!one.swarm.put_back(one.transfer, 2));
+  CHECK(one.states_from(1, 2) == std::vector{UnitState::in_swarm, UnitState::queued});
+}
+
 TEST_CASE("units of a blob with a base wait while a worker fetches one of them, and are wanted if that fails") {
   Based one;
   one.queue.want_now(one.transfer, 3);
