@@ -9,7 +9,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
 
 from daemonlib import Daemon  # noqa: E402
-from measure import machine, processor_seconds  # noqa: E402
+from measure import end_by_signals, machine, processor_seconds  # noqa: E402
 from weftlib import Store, random_tensors, write_model  # noqa: E402
 
 CORE_PART_MAX = 0.01
@@ -27,6 +27,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--versions", type=int, default=20, help="published through it before")
     options = parser.parse_args()
+    end_by_signals()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
         print(machine(place) + "\n")
         store = Store(pathlib.Path(place) / "store")

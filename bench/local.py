@@ -157,6 +157,7 @@ def main():
     parser.add_argument("--files", type=int, default=20_000, help="how many small files are exported")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []])
     args = parser.parse_args()
+    measure.end_by_signals()
     with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
         bench = Bench(args.build.resolve(), directory, args.pairs, args.megabytes, args.files)
         print(f"Taken on {measure.machine(directory)}; source in the page cache; peer: cp --reflink=never, then fsync.\n")

@@ -8,9 +8,24 @@ import platform
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end(number, _frame):
+    """A signal ends this program, and no other one interrupts what it does at its end."""
+    for every in SIGNALS:
+        signal.signal(every, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def end_by_signals():
+    """From now on each of SIGNALS ends this program in order: contexts end what was started, and unmount what was mounted. A
+    shell has what it starts in the background ignore Ctrl-C, so that is set too."""
+    for number in SIGNALS:
+        signal.signal(number, end)
 
 
 def run(*command, **options):
@@ -160,7 +175,7 @@ def machine(directory):
 
 def run_parts(program, args, parts):
     """run() of each module PROGRAM_PART, those of args.only or all, each in a new directory below args.dir."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    end_by_signals()
     print(f"Taken on {machine(args.dir)}.")
     for part in args.only or parts:
         with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from measure import drop_caches, run
+from measure import drop_caches, end_by_signals, run
 
 MIB = 1 << 20
 TENSORS_PER_VERSION = 10_000
@@ -150,6 +150,7 @@ def main():
     parser.add_argument("--tensors", type=int, default=1_000_000)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     options = parser.parse_args()
+    end_by_signals()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-bench-", dir=options.dir))
     bench = Bench(options.build.resolve(), directory, options.tensors)
     try:

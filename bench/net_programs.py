@@ -152,23 +152,46 @@ def ended(reader, first, begin):
     return Ended(begin, time.perf_counter() - first, failures)
 
 
+def kill_all(readers):
+    for reader in readers:
+        if reader.process:
+            reader.process.kill()
+
+
+def beside(work):
+    """A Future of work(), which runs in a thread. Nobody waits for the thread at the end of this program."""
+    future = concurrent.futures.Future()
+
+    def run():
+        try:
+            future.set_result(work())
+        except BaseException as failure:  # pylint: disable=broad-except
+            future.set_exception(failure)
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
 def read_each(readers, paths, every=0, meanwhile=lambda: None):
     """Starts each program with its own list of files, `every` seconds after the one before. Returns an Ended for each.
-    `meanwhile` runs beside them, in a thread."""
-    watchdog = threading.Timer(SECONDS_MAX, lambda: [reader.process.kill() for reader in readers if reader.process])
+    `meanwhile` runs beside them, in a thread. After a failure or a signal the programs are killed, since the pool waits for
+    their ends."""
+    watchdog = threading.Timer(SECONDS_MAX, kill_all, [readers])
     watchdog.daemon = True
     watchdog.start()
     try:
-        with concurrent.futures.ThreadPoolExecutor(len(readers) + 1) as pool:
-            beside, waits = pool.submit(meanwhile), []
+        with concurrent.futures.ThreadPoolExecutor(len(readers)) as pool, contextlib.ExitStack() as unless_all_end:
+            unless_all_end.callback(kill_all, readers)
+            happens, waits = beside(meanwhile), []
             first = time.perf_counter()
             for number, (reader, files) in enumerate(zip(readers, paths)):
                 time.sleep(max(0, first + number * every - time.perf_counter()))
                 begin = time.perf_counter() - first
                 reader.start(files)
                 waits.append(pool.submit(ended, reader, first, begin))
-            beside.result()
-            return [wait.result() for wait in waits]
+            happens.result()
+            reads = [wait.result() for wait in waits]
+            unless_all_end.pop_all()
+            return reads
     finally:
         watchdog.cancel()
 

@@ -12,6 +12,7 @@ from net_starts import IDLE_SECONDS_MAX, Case, Start, prepared, print_notes, pri
 from swarm_simulated import simulated
 
 TROUBLED, TROUBLE_SIZE = 8, 256 * MIB
+LEASE_SECONDS = 10  # a node that is silent for so long is no member of the cluster any more
 LATE_SECONDS, SLOW_MBIT, BETWEEN_MBIT = 0.5, 50, 200  # the simulator slows a link down four times
 HEAD = ("| nodes, links | read | mount options | trouble | one alone | the last survivor "
         "| last survivor ÷ alone: median (95 % interval) | slowest from its own begin ÷ alone | simulated "
@@ -79,7 +80,7 @@ class Killed(Trouble):
 
 
 class Cut(Killed):
-    simulated = None
+    simulated = Killed.simulated | {"silent": LEASE_SECONDS}
 
     def unplug(self, victim):
         victim.host.cut()
@@ -205,7 +206,7 @@ def in_trouble(build, directory, case, args):
     cells = [*case.cells(), f"{statistics.median(found.took):.2f} s",
              f"{statistics.median(start.last for start in starts):.2f} s",
              f"{found.median('last'):.2f} ({low:.2f} to {high:.2f})", f"{found.median('own'):.2f}"]
-    cells += [f"{expected['last']:.2f}", f"{expected['last'] / found.median('own'):.2f}"] if expected else ["", ""]
+    cells += [f"{expected['last']:.2f}", f"{expected['last'] / found.median('own'):.2f}"] if expected else ["not simulated", ""]
     cells += [f"{found.median('slow'):.2f}", f"{expected['slow']:.2f}"] if trouble.slow else ["", ""]
     cells += [f"{statistics.median(start.copies[0] for start in starts):.2f}"]
     crossed = statistics.median(start.crossed for start in starts)
@@ -224,7 +225,7 @@ def table_troubles(build, directory, args):
           "one whose node lives. Failed reads of a node that was\nkilled do not count. A slow node has a column of its own. "
           "Crossed: bytes that passed between the groups, both ways. Simulated, where\nbench/swarm_sim can say it: seconds from "
           f"a node's own begin. Its late nodes begin at random times within {LATE_SECONDS * (TROUBLED - 1)} s, and its killed\n"
-          "node dies at a random time.\n")
+          f"node dies at a random time; {LEASE_SECONDS} s later the others know of a node whose link was cut.\n")
     names = [name for name in args.troubles if name != "locations" or has_locations()]
     cases = [Troubled(TROUBLED, NODES[TROUBLED], TROUBLE_SIZE, trouble=name) for name in names]
     print_table(HEAD, cases, lambda case: in_trouble(build, directory, case, args))

@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import socket
 import statistics
 import struct
@@ -26,6 +25,7 @@ import time
 
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
+from measure import end_by_signals  # noqa: E402
 from nodes import Cluster  # noqa: E402
 from user_mount import UserMount  # noqa: E402
 from weftlib import WEFT, environment, wait_until  # noqa: E402
@@ -237,5 +237,5 @@ def run(_build, _directory, args):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    end_by_signals()
     {function.__name__: function for function in (sniff, put, watch, events, inotify, wait)}[sys.argv[1]](*sys.argv[2:])

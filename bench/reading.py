@@ -5,8 +5,6 @@ import contextlib
 import importlib
 import os
 import pathlib
-import signal
-import sys
 import tempfile
 
 import measure
@@ -28,7 +26,7 @@ def main():
     parser.add_argument("--pace", type=int, metavar="MB/S", help="hold the disk's reads to a constant speed")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was mounted is unmounted
+    measure.end_by_signals()
     free_space_for(args.dir, 6 * args.megabytes * MIB)
     paced = f", the disk held to {args.pace} MB/s" if args.pace else ""
     print(f"Taken on {measure.machine(args.dir)}, libfuse {measure.libfuse()}{paced}.")

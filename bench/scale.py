@@ -4,14 +4,12 @@ import argparse
 import contextlib
 import os
 import pathlib
-import signal
-import sys
 import tempfile
 
 import scale_peers
 import scale_publish
 import scale_wide
-from measure import machine
+from measure import end_by_signals, machine
 from scale_commands import Commands
 from scale_store import ScaleStore
 
@@ -54,7 +52,7 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     args = parser.parse_args()
     args.parts = args.parts or PARTS
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stores are removed
+    end_by_signals()
     print(f"Taken on {machine(args.dir)}. † beside the writers.")
     if "wide" in args.parts:
         measure_wide(args)

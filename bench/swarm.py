@@ -4,6 +4,7 @@ machine but the simulator itself."""
 import argparse
 import pathlib
 
+from measure import end_by_signals
 from swarm_simulated import simulate
 
 GIB = 1 << 30
@@ -99,6 +100,7 @@ def parse():
 
 def main():
     args = parse()
+    end_by_signals()
     print(f"Simulated with {args.link} Mbit/s for each node each way, seed {args.seed}. Last node and median: seconds from a "
           "node's own begin\nto its end ÷ seconds of one node alone. Slow nodes and nodes that died count in neither. Copies: "
           "bytes that the source sent ÷ size.\nMessages and declined offers: for each unit that a node received. Simulator: its seconds and its memory.")

@@ -10,6 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+from measure import end_by_signals  # noqa: E402
 from net_nodes import FILE, MIB, Cores, mounted, processes, run, shape, wait_idle  # noqa: E402
 from net_starts import Case, reasons  # noqa: E402
 from slow_origin import ORIGIN_SPEED, nodes_with_origin, publish_at_origin  # noqa: E402
@@ -258,12 +259,6 @@ def show(where):
     return not one.failures and not any(reading.failures for reading in readings)
 
 
-def end(number, _frame):
-    for every in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(every, signal.SIG_IGN)
-    raise SystemExit(128 + number)
-
-
 def end_children():
     """Kills the programs whose start a signal interrupted: no context ends them."""
     for pid, (parent, _) in processes().items():
@@ -273,8 +268,7 @@ def end_children():
 
 
 def main():
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+    end_by_signals()
     begin = time.perf_counter()
     try:
         complete = show(pathlib.Path(sys.argv[1]))

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "weft/bytes/pack.h"
 #include "weft/bytes/source.h"
 #include "weft/content.h"
@@ -30,6 +32,16 @@ inline std::vector<OpenPlace> here_if_any(LocalBytes& bytes, std::span<const Chu
   std::vector<OpenPlace> places(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (auto one = bytes.here(runs.subspan(i, 1)); one.ok()) places[i] = std::move(one->front());
+  return places;
+}
+
+// LocalBytes::here() for runs that must all be local. Errc::not_found if one is not.
+inline Result<std::vector<OpenPlace>> here_or_error(LocalBytes& bytes, std::span<const ChunkRun> runs) {
+  WEFT_TRY(auto places, bytes.here(runs));
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!places[i].pack)
+      return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", runs[i].first,
+                                                runs[i].first + runs[i].count, to_hex(runs[i].id.root))};
   return places;
 }
 

@@ -32,7 +32,7 @@ Words find_command(const std::vector<std::string>& args) {
       return words;
     }
     words.rest.push_back(args[i]);
-    if (args[i] == "--store" && i + 1 < args.size()) words.rest.push_back(args[++i]);
+    if (args[i] == kStoreOption && i + 1 < args.size()) words.rest.push_back(args[++i]);
   }
   return words;
 }
@@ -113,18 +113,20 @@ class Program {
 
   // Handles `weft --help`, `weft --version`, `weft help [COMMAND]`, and usage errors without a subcommand.
   int without_command(const Words& words) const {
-    auto given = [&](std::string_view a, std::string_view b) {
-      return std::any_of(words.rest.begin(), words.rest.end(),
-                         [&](const auto& word) { return word == a || word == b; });
+    const auto given = [&](const ProgramOption& option) {
+      return std::ranges::any_of(words.rest, [&](const std::string& word) { return option.is(word); });
     };
     if (words.command == "help" && !words.rest.empty()) {
       if (const CommandEntry* entry = command_named(words.rest.front())) return run_command(*entry, {"--help"});
       return usage_error(words.rest,
                          fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
-    if (given("--version", "-V")) return print(fmt::format("weft {}\n", environment_.version));
-    if (words.command == "help" || given("--help", "-h")) return print(program_help());
-    if (!words.rest.empty() && words.rest.front() != "--store" && words.rest.front() != "--trust-store")
+    if (given(kProgramVersion)) return print(fmt::format("weft {}\n", environment_.version));
+    if (words.command == "help" || given(kProgramHelp)) return print(program_help());
+    const bool is_known = words.rest.empty() || std::ranges::any_of(kProgramOptions, [&](const ProgramOption& option) {
+                            return option.is(words.rest.front());
+                          });
+    if (!is_known)
       return usage_error(words.rest,
                          fmt::format("unknown option {}; see `weft --help`", printable(words.rest.front())));
     return usage_error(words.rest, "expected a command; see `weft --help`");
@@ -136,20 +138,22 @@ class Program {
   }
 
   static std::string program_help() {
-    std::string text =
+    std::string text = fmt::format(
         "weft (WEights as a File Tree) keeps deep-learning models in a store, each distinct\n"
         "tensor once, and shows them as ordinary files.\n\n"
-        "Usage: weft [--store DIR] [--trust-store] COMMAND [options] ...\n\nCommands:\n";
+        "Usage: weft [{} {}] [{}] COMMAND [options] ...\n\nCommands:\n",
+        kProgramStore.names, kProgramStore.placeholder, kProgramTrust.names);
     for (const CommandEntry* entry : all_commands())
       text += fmt::format("  {:<12} {}\n", entry->info.name, entry->info.summary);
+    std::vector<OptionSet::Row> rows;
+    for (const auto& [names, placeholder, help, more] : kProgramOptions)
+      rows.push_back({std::string(names),
+                      std::string(placeholder),
+                      more.empty() ? std::string(help) : fmt::format("{}; {}", help, more),
+                      {}});
+    text += OptionSet::table("Options", rows);
     text +=
-        "\nOptions:\n"
-        "  --store DIR    the store (default: $WEFT_STORE, else the store of\n"
-        "                 /etc/weft/weft.conf, else /var/lib/weft for root and\n"
-        "                 $XDG_DATA_HOME/weft, usually ~/.local/share/weft, for other users)\n"
-        "  --trust-store  as root, use the store even if other users can write to it\n"
-        "  -h, --help     print this text; `weft COMMAND --help` describes a command\n"
-        "  -V, --version  print the version, the commit and the build type\n\n"
+        "\n`weft COMMAND --help` describes a command.\n"
         "MODEL[@V] names a version: V is a number, a tag or \"latest\". The default is the\n"
         "latest version. weft(1) is the manual.\n"
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 128 + N stopped by signal N.\n";
@@ -173,7 +177,7 @@ class Program {
     OptionSet& options = opened.options;
     Status usage = options.parse(args);
     // Print the help even if required arguments are missing.
-    auto asks_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+    const auto asks_help = [](const std::string& word) { return kProgramHelp.is(word); };
     if (opened.help || (!usage.ok() && std::any_of(args.begin(), args.end(), asks_help)))
       return print(command_help(info, options));
     if (usage.ok()) usage = opened.command->check_usage();

@@ -15,7 +15,6 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kOpen = ":open";
-constexpr std::string_view kStoreOption = "--store";
 
 // The offers for a value by its name in --help.
 constexpr std::pair<std::string_view, std::string_view> kByName[] = {
@@ -32,14 +31,6 @@ constexpr std::pair<std::string_view, std::string_view> kByName[] = {
     {"ORIGIN", kOfferDirectories},
     {"FILE", kOfferFiles},
     {"PATH", kOfferFiles},
-};
-
-// The options in the place of a command.
-constexpr std::pair<std::string_view, std::string_view> kProgramOptions[] = {
-    {kStoreOption, "the directory of the store"},
-    {"--trust-store", "as root, use the store even if other users can write to it"},
-    {"--help", "print a summary"},
-    {"--version", "print the version, the commit and the build type"},
 };
 
 bool is_option(std::string_view word) {
@@ -89,7 +80,8 @@ class Completer {
     if (!before_.empty() && before_.back() == kStoreOption) return offer(kOfferDirectories);
     if (word_.starts_with("--store=")) return offer(kOfferDirectories);
     if (!word_.starts_with('-')) return add_commands();
-    for (const auto& [name, help] : kProgramOptions) add(name, help);
+    for (const ProgramOption& option : kProgramOptions)
+      for (const std::string_view name : split(option.names, ',')) add(name, option.help);
   }
 
   void add_commands() {

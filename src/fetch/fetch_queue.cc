@@ -33,6 +33,11 @@ std::size_t begin_of(const Transfer& transfer, std::size_t unit) {
   return unit;
 }
 
+FetchQueue::Units units_of_blob(const Transfer& transfer, std::size_t blob) {
+  const Extent& extent = transfer.plan.blobs[blob];
+  return units_in(transfer.plan, {extent.offset, extent.id.length});
+}
+
 }  // namespace
 
 Range FetchTask::range() const {
@@ -54,11 +59,11 @@ FetchQueue::FetchQueue(SwarmFetch& swarm, const FetchSources& sources, unsigned 
 
 void FetchQueue::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
-  if (state == UnitState::here || state == UnitState::running || is_for_swarm(state)) return;
-  const bool at_start = transfer->plan.units[unit].offset < kFileStart;
-  const bool swarms = state == UnitState::idle && at_start && !transfer->is_same(unit) && swarm_.takes(*transfer);
-  if (swarms) return swarm_.add(transfer, unit);
-  want_now(transfer, unit);
+  if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
+  const bool begins = state == UnitState::idle && transfer->plan.units[unit].offset < kFileStart;
+  const bool waits = (begins || state == UnitState::held) && swarm_.takes(*transfer, unit);
+  if (!waits) return want_now(transfer, unit);
+  if (begins) add_ahead(transfer, unit);
 }
 
 void FetchQueue::want_now(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
@@ -67,30 +72,43 @@ void FetchQueue::want_now(const std::shared_ptr<Transfer>& transfer, std::size_t
 }
 
 void FetchQueue::want_ahead(const std::shared_ptr<Transfer>& transfer, Units units) {
-  const bool swarms = swarm_.takes(*transfer);
   for (std::size_t unit = units.first; unit < units.second; ++unit) {
     const UnitState state = transfer->state(unit);
-    if (state == UnitState::here || state == UnitState::queued || state == UnitState::running || is_for_swarm(state))
-      continue;
-    if (swarms && !transfer->is_same(unit)) {  // a unit that equals its base needs no other node
-      swarm_.add(transfer, unit);
-      continue;
-    }
-    transfer->queue(unit);
-    ahead_of(*transfer, unit).push_back({transfer, unit});
+    const bool comes = state == UnitState::queued || state == UnitState::running || state == UnitState::in_swarm;
+    if (!comes && state != UnitState::here && state != UnitState::held) add_ahead(transfer, unit);
   }
 }
 
 void FetchQueue::want_batch(const std::shared_ptr<Transfer>& transfer, Units units) {
-  for (std::size_t unit = units.first; unit < units.second; ++unit) {
-    if (transfer->state(unit) != UnitState::idle || transfer->is_alone(unit)) continue;
-    transfer->queue(unit);
-    ahead_of(*transfer, unit).push_back({transfer, unit});
-  }
+  for (std::size_t unit = units.first; unit < units.second; ++unit)
+    if (transfer->state(unit) == UnitState::idle && !transfer->is_alone(unit)) add_ahead(transfer, unit);
+}
+
+void FetchQueue::add_ahead(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
+  if (!transfer->comparison(unit).holds_others()) return begin_ahead(transfer, unit, ahead_);
+  transfer->queue(unit, UnitState::held);
+  holding_.insert(transfer);
+}
+
+// `ahead`: for a unit that is neither left to its swarm nor copied.
+void FetchQueue::begin_ahead(const std::shared_ptr<Transfer>& transfer, std::size_t unit, Entries& ahead) {
+  if (swarm_.takes(*transfer, unit)) return swarm_.add(transfer, unit);
+  transfer->queue(unit);
+  (transfer->is_same(unit) ? same_ : ahead).push_back({transfer, unit});
+}
+
+// Ends the hold of units of one blob: of the first if no unit of the blob comes, and after the comparison of all.
+void FetchQueue::release(const std::shared_ptr<Transfer>& transfer, Units units) {
+  Entries first;  // they were wanted before the units that are queued
+  for (std::size_t unit = units.first; unit < units.second && !transfer->comparison(unit).holds_others(); ++unit)
+    if (transfer->state(unit) == UnitState::held) begin_ahead(transfer, unit, first);
+  ahead_.insert(ahead_.begin(), first.begin(), first.end());
+  if (transfer->held() == 0) holding_.erase(transfer);
 }
 
 void FetchQueue::add(const std::shared_ptr<Transfer>& transfer, std::size_t unit, Traffic traffic) {
-  (traffic == Traffic::ahead ? ahead_of(*transfer, unit) : wanted_).push_back({transfer, unit});
+  Entries& ahead = transfer->is_same(unit) ? same_ : ahead_;
+  (traffic == Traffic::ahead ? ahead : wanted_).push_back({transfer, unit});
 }
 
 // Returns the readiness of the source that would be asked first. A unit that equals its base needs no source, and is
@@ -102,8 +120,10 @@ Readiness FetchQueue::readiness_of(const Transfer& transfer, std::size_t unit) c
 }
 
 // Returns the readiness of a unit that no reader waits for. The first unit of a transfer comes alone, so that its
-// reader waits for no other bytes, unless its sources have fallen silent.
+// reader waits for no other bytes, unless its sources have fallen silent. A unit waits if a reader wanted another one
+// of its blob, which is not compared yet.
 Readiness FetchQueue::readiness_ahead(const Entry& entry) const {
+  if (entry.transfer->comparison(entry.unit).is_awaited()) return Readiness::busy;
   const auto first = entry.transfer->begins();
   if (first && readiness_of(*entry.transfer, *first) != Readiness::lacking) return Readiness::busy;
   return readiness_of(*entry.transfer, entry.unit);
@@ -142,20 +162,13 @@ std::optional<FetchTask> FetchQueue::take_wanted() {
   return {};
 }
 
-// Takes the first unit of a background fetch that a source can give now. The first unit of a blob with a base comes
-// alone, so all units behind it are passed over, and other blobs begin meanwhile. Units without a source come last.
+// Takes the first unit of a background fetch that a source can give now. Units without a source come last.
 std::optional<FetchTask> FetchQueue::take_ahead() {
   std::optional<std::size_t> absent;
-  std::size_t looked = 0;
-  for (std::size_t at = 0; at < ahead_.size() && looked < kLookedMax;) {
-    const Entry& entry = ahead_[at];
-    if (entry.transfer->awaits_comparison(entry.unit)) {
-      ++at;
-      continue;
-    }
-    ++looked;
+  std::size_t at = 0;
+  for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
     if (dropped(ahead_, at)) continue;
-    const Readiness readiness = readiness_ahead(entry);
+    const Readiness readiness = readiness_ahead(ahead_[at]);
     if (readiness == Readiness::ready) return take(ahead_, at);
     if (readiness == Readiness::lacking && !absent) absent = at;
     ++at;
@@ -183,6 +196,7 @@ void FetchQueue::drop_past() {
   std::erase_if(wanted_, past);
   std::erase_if(ahead_, past);
   std::erase_if(same_, past);
+  std::erase_if(holding_, [](const auto& transfer) { return transfer->held() == 0; });
   swarm_.drop_past();
 }
 
@@ -211,7 +225,7 @@ bool FetchQueue::goes_on(const FetchTask& task) const {
   if (task.end == units.size() || transfer.state(task.end) != UnitState::queued) return false;
   if (task.end == task.unit) return true;
   if (transfer.is_alone(task.unit) || transfer.is_alone(task.end)) return false;
-  if (transfer.is_same(task.end) != transfer.is_same(task.unit) || transfer.is_uncompared(task.end)) return false;
+  if (transfer.is_same(task.end) != transfer.is_same(task.unit) || transfer.comparison(task.end).is_due) return false;
   const FetchUnit& next = units[task.end];
   const Range range = task.range();
   const bool little = transfer.arrived() == Transfer::Clock::time_point{};
@@ -225,12 +239,15 @@ bool FetchQueue::goes_on(const FetchTask& task) const {
 void FetchQueue::ended(const FetchTask& task) {
   if (task.absent) --absent_running_;
   if (task.same) --same_running_;
+  for (std::size_t unit = task.unit; unit < task.end; ++unit)
+    if (task.transfer->comparison(unit).is_due)
+      release(task.transfer, units_of_blob(*task.transfer, task.transfer->plan.units[unit].blob));
 }
 
 void FetchQueue::compared(const std::shared_ptr<Transfer>& transfer, Units units) {
   move_entries(ahead_, same_,
                [&](const Entry& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
-  for (const std::size_t unit : swarm_.compared(transfer, units)) same_.push_back({transfer, unit});
+  release(transfer, units);
 }
 
 void FetchQueue::leave_same(const FetchTask& task) {
@@ -245,9 +262,25 @@ void FetchQueue::leave_same(const FetchTask& task) {
   move_entries(same_, ahead_, goes);
 }
 
+void FetchQueue::leave_swarm(const Digest& manifest) {
+  for (const auto& [transfer, unit] : swarm_.leave(manifest)) add(transfer, unit, Traffic::ahead);
+  std::erase_if(holding_, [&](const auto& transfer) {
+    if (transfer->manifest != manifest || transfer->is_read) return false;
+    for (std::size_t unit = 0; transfer->held() > 0; ++unit)
+      if (transfer->state(unit) == UnitState::held) transfer->queue(unit, UnitState::idle);
+    return true;
+  });
+}
+
+std::size_t FetchQueue::units() const {
+  std::size_t units = size() + swarm_.units();
+  for (const auto& transfer : holding_) units += transfer->held();
+  return units;
+}
+
 bool FetchQueue::has(const Transfer& transfer) const {
   const auto of_it = [&](const Entry& one) { return one.transfer.get() == &transfer; };
-  return std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) ||
+  return transfer.held() > 0 || std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) ||
          std::ranges::any_of(same_, of_it) || swarm_.has(transfer);
 }
 

@@ -1,6 +1,11 @@
 // The units that wait for a worker: those that readers wait for, those of background fetches, and those that are copied
 // from a base. Chooses the next ones in order, but skips units whose sources are busy.
 //
+// SameCopies compares a blob with its base once one unit of the blob has arrived. Of the units that are wanted ahead of
+// readers, the first is queued or joins the swarm, and the blob's other units are held: they are in no queue. After the
+// comparison, workers copy those that equal the base, and the others are queued or join the swarm. If the first unit
+// fails, the next one takes its place.
+//
 // It has no thread and no lock: its owner guards it (FetchState), together with the transfers and the SwarmFetch.
 #pragma once
 
@@ -10,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -50,8 +56,8 @@ class FetchQueue {
   void want(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
   // Queues a unit for a waiting reader, also one of a swarm. The unit is neither here nor running.
   void want_now(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
-  // Queues units ahead of readers, or leaves them to their swarm. Skips those that are here, queued, running, or in a
-  // swarm.
+  // Queues units ahead of readers, leaves them to their swarm, or holds them. Skips those that are here, queued,
+  // running, held, or in a swarm.
   void want_ahead(const std::shared_ptr<Transfer>& transfer, Units units);
   // As want_ahead(), for idle units of a group.
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units);
@@ -64,22 +70,25 @@ class FetchQueue {
   // Returns a small unit that was wanted last, for its reader to move it; `is_own` tells such units. Nothing if other
   // units wait too, or if no source is free.
   std::optional<FetchTask> take_own(const std::function<bool(const Transfer& transfer, std::size_t unit)>& is_own);
-  // The units of a task have ended, or are put back.
+  // The units of a task have ended, or are put back: call it after that.
   void ended(const FetchTask& task);
 
   // The blob with these units of a transfer is compared with its base: the entries of equal units for background
-  // fetches become copies, and units that were held for this are copied or join their swarm.
+  // fetches become copies, and units are held no more.
   void compared(const std::shared_ptr<Transfer>& transfer, Units units);
   // Gives up the bases of the blobs of a running task: the entries of their units become fetches, and those that are
   // not here or running equal the base no more.
   void leave_same(const FetchTask& task);
+  // Leaves the swarm of a version. Its missing units of transfers with readers are queued, as far as they are not held.
+  // Its other missing units, also held ones, become idle.
+  void leave_swarm(const Digest& manifest);
 
   // Drops entries whose unit was queued twice and is being fetched or has arrived, because they keep their transfers
   // open.
   void drop_past();
-  bool has(const Transfer& transfer) const;  // also in a swarm
+  bool has(const Transfer& transfer) const;  // also held, or in a swarm
   bool is_idle() const { return size() == 0 && !swarm_.has_offer(); }
-  std::size_t units() const { return size() + swarm_.units(); }  // with those that swarms are to bring
+  std::size_t units() const;  // queued and held units, and those that swarms are to bring
 
  private:
   struct Entry {
@@ -89,7 +98,9 @@ class FetchQueue {
   using Entries = std::deque<Entry>;
 
   std::size_t size() const { return wanted_.size() + ahead_.size() + same_.size(); }
-  Entries& ahead_of(const Transfer& transfer, std::size_t unit) { return transfer.is_same(unit) ? same_ : ahead_; }
+  void add_ahead(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
+  void begin_ahead(const std::shared_ptr<Transfer>& transfer, std::size_t unit, Entries& ahead);
+  void release(const std::shared_ptr<Transfer>& transfer, Units units);
   std::optional<FetchTask> take_wanted();
   std::optional<FetchTask> take_ahead();
   std::optional<FetchTask> take_same();
@@ -104,7 +115,8 @@ class FetchQueue {
   const unsigned absent_max_;  // tasks that may run at a time whose bytes no known source has
   Entries wanted_;
   Entries ahead_;
-  Entries same_;  // as ahead_, for units that equal the base
+  Entries same_;                                 // as ahead_, for units that equal the base
+  std::set<std::shared_ptr<Transfer>> holding_;  // transfers with held units, and some that had such
   unsigned absent_running_ = 0;
   unsigned same_running_ = 0;
 };

@@ -124,8 +124,8 @@ void Fetcher::queue(std::vector<RangePart>& parts, const ColdRange& what, bool a
 
 // Returns the outcome of the units of `parts`; nothing while units are missing. Marks their transfers as used, so that
 // these stay open. A reader takes units that passed. It requests again units that nobody fetches: they passed before it
-// looked, or failed because no reader waited and there was no space. It does not wait long for a unit of a swarm.
-// `all_kept`: no unit may pass.
+// looked, or failed because no reader waited and there was no space. It does not wait long for a unit of a swarm, or
+// for a held one. `all_kept`: no unit may pass.
 std::optional<Status> Fetcher::outcome(std::vector<RangePart>& parts, bool all_kept, SwarmFetch::Reader& reader) {
   if (state_.ending) return Status(Error{Errc::unreachable, "the daemon ends"});
   bool all_here = true;
@@ -144,9 +144,9 @@ std::optional<Status> Fetcher::outcome(std::vector<RangePart>& parts, bool all_k
       all_here = false;
       if (state == UnitState::running && state_.swarm.has_joined(transfer->manifest)) reader.waits_for(transfer, unit);
       if (state == UnitState::queued || state == UnitState::running) continue;
-      const bool in_swarm = is_for_swarm(state);
-      if (in_swarm && reader.waits_for(transfer, unit)) continue;
-      if (in_swarm)
+      const bool comes_later = state == UnitState::in_swarm || state == UnitState::held;
+      if (comes_later && reader.waits_for(transfer, unit)) continue;
+      if (comes_later)
         state_.queue.want_now(transfer, unit);
       else if (all_kept)
         state_.queue.want_ahead(transfer, {unit, unit + 1});

@@ -15,7 +15,7 @@ void SameCopies::compare(const FetchTask& task) {
     const MutexLock lock(state_.mutex);
     for (std::size_t unit = task.unit; unit < task.end; ++unit) {
       const std::size_t blob = transfer.plan.units[unit].blob;
-      if (transfer.is_uncompared(unit) && (blobs.empty() || blobs.back() != blob)) blobs.push_back(blob);
+      if (transfer.comparison(unit).is_due && (blobs.empty() || blobs.back() != blob)) blobs.push_back(blob);
     }
   }
   for (const std::size_t blob : blobs) compare(task.transfer, blob);
@@ -42,6 +42,7 @@ void SameCopies::compare(const std::shared_ptr<Transfer>& transfer, std::size_t 
   }
   transfer->compared(blob, ours ? *ours : std::vector<Digest>());
   state_.queue.compared(transfer, {first, end});
+  state_.work.notify_one();
 }
 
 // Reads the chunks of a task from their bases. Returns the digests of the chunks; nothing if a base is missing or
@@ -100,12 +101,12 @@ Result<std::optional<std::vector<Digest>>> SameCopies::copy(FetchTask& task) {
 void SameCopies::leave(const FetchTask& task) {
   Transfer& transfer = *task.transfer;
   const MutexLock lock(state_.mutex);
-  state_.queue.ended(task);
   for (std::size_t unit = task.unit; unit < task.end; ++unit) {
     transfer.set_same(unit, false);
     transfer.put_back(unit);
     state_.queue.add(task.transfer, unit, task.traffic);
   }
+  state_.queue.ended(task);
   state_.queue.leave_same(task);
   state_.work.notify_one();
 }

@@ -8,7 +8,11 @@ bool SwarmFetch::may_bring(const Transfer& transfer, std::uint64_t version_bytes
   return transfer.file && version_bytes > kSwarmVersionMin && transfer.pack->id() != kPassingPack;
 }
 
-bool SwarmFetch::takes(const Transfer& transfer) const {
+bool SwarmFetch::takes(const Transfer& transfer, std::size_t unit) const {
+  return !transfer.is_same(unit) && has_swarm(transfer);
+}
+
+bool SwarmFetch::has_swarm(const Transfer& transfer) const {
   return transfer.may_swarm && !rests(transfer.manifest);
 }
 
@@ -22,42 +26,8 @@ void SwarmFetch::add(const std::shared_ptr<Transfer>& transfer, std::size_t unit
   drop_past(version);
   if (version.units.empty()) version.moved = Clock::now();
   version.units[transfer].insert(unit);
-  if (!transfer->awaits_comparison(unit)) return want(*transfer, unit);
-  transfer->queue(unit, UnitState::held);
-  version.holds = true;
-}
-
-void SwarmFetch::want(Transfer& transfer, std::size_t unit) {
-  transfer.queue(unit, UnitState::in_swarm);
-  call(Call::Kind::want, transfer, unit);
-}
-
-std::vector<std::size_t> SwarmFetch::compared(const std::shared_ptr<Transfer>& transfer,
-                                              std::pair<std::size_t, std::size_t> units) {
-  std::vector<std::size_t> same;
-  for (std::size_t unit = units.first; unit < units.second; ++unit) {
-    if (transfer->state(unit) != UnitState::held) continue;
-    if (!transfer->is_same(unit)) {
-      want(*transfer, unit);
-      continue;
-    }
-    transfer->queue(unit);
-    same.push_back(unit);
-  }
-  return same;
-}
-
-// Wants the held units that wait for no other unit of their blob.
-void SwarmFetch::want_held(Version& version) {
-  if (!std::exchange(version.holds, false)) return;
-  for (const auto& [transfer, units] : version.units)
-    for (const std::size_t unit : units) {
-      if (transfer->state(unit) != UnitState::held) continue;
-      if (transfer->awaits_comparison(unit))
-        version.holds = true;
-      else
-        want(*transfer, unit);
-    }
+  transfer->queue(unit, UnitState::in_swarm);
+  call(Call::Kind::want, *transfer, unit);
 }
 
 // Consecutive chunks of one call are one run.
@@ -84,7 +54,7 @@ void SwarmFetch::drop_past() {
 void SwarmFetch::drop_past(Version& version) {
   for (auto& [transfer, units] : version.units) {
     const auto is_past = [&of = *transfer](std::size_t unit) {
-      return !is_for_swarm(of.state(unit)) && of.state(unit) != UnitState::running;
+      return of.state(unit) != UnitState::in_swarm && of.state(unit) != UnitState::running;
     };
     while (!units.empty() && is_past(*units.begin())) units.erase(units.begin());
   }
@@ -99,13 +69,13 @@ bool SwarmFetch::has(const Transfer& transfer) const {
 }
 
 bool SwarmFetch::lacks_some(const Transfer& transfer, const std::set<std::size_t>& units) {
-  return std::ranges::any_of(units, [&](std::size_t unit) { return is_for_swarm(transfer.state(unit)); });
+  return std::ranges::any_of(units, [&](std::size_t unit) { return transfer.state(unit) == UnitState::in_swarm; });
 }
 
 // Returns how many of these units wait for the swarm.
 std::size_t SwarmFetch::lacks(const Transfer& transfer, const std::set<std::size_t>& units) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(units, [&](std::size_t unit) { return is_for_swarm(transfer.state(unit)); }));
+      std::ranges::count_if(units, [&](std::size_t unit) { return transfer.state(unit) == UnitState::in_swarm; }));
 }
 
 std::size_t SwarmFetch::transfers(const Digest& manifest) {
@@ -133,7 +103,6 @@ std::vector<Digest> SwarmFetch::silent() {
   std::vector<Digest> out;
   for (auto& [manifest, version] : versions_) {
     drop_past(version);
-    want_held(version);
     const bool gives =
         version.reads > 0 || now < version.moved + silence_max(patience_);  // a read has its own patience
     const auto lacks_some = [](const auto& of) { return SwarmFetch::lacks_some(*of.first, of.second); };
@@ -152,7 +121,7 @@ std::vector<SwarmFetch::Unit> SwarmFetch::leave(const Digest& manifest) {
   version.rests_until = Clock::now() + patience_;
   for (const auto& [transfer, units] : std::exchange(version.units, {}))
     for (const std::size_t unit : units) {
-      if (!is_for_swarm(transfer->state(unit))) continue;
+      if (transfer->state(unit) != UnitState::in_swarm) continue;
       transfer->queue(unit, transfer->is_read ? UnitState::queued : UnitState::idle);
       if (transfer->is_read) out.push_back({transfer, unit});
     }
@@ -163,7 +132,7 @@ std::vector<SwarmFetch::Unit> SwarmFetch::leave(const Digest& manifest) {
 
 bool SwarmFetch::put_back(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   transfer->put_back(unit);
-  if (rests(transfer->manifest)) return false;
+  if (!takes(*transfer, unit)) return false;
   transfer->queue(unit, UnitState::in_swarm);
   versions_[transfer->manifest].units[transfer].insert(unit);
   return true;
@@ -187,6 +156,7 @@ void SwarmFetch::ended(const Digest& manifest, bool gave) {
 
 bool SwarmFetch::Reader::waits_for(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   if (any_order_) return true;
+  if (!swarm_.takes(*transfer, unit)) return false;
   const auto now = Clock::now();
   const auto [at, first] = since_.try_emplace({transfer, unit}, now);
   if (first) swarm_.call(Call::Kind::wait_for, *transfer, unit);

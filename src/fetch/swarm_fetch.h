@@ -1,10 +1,6 @@
 // The units of transfers that swarms are to bring (weft/bytes/swarm.h), the readers that wait for them, and the offered
 // units that wait for a worker.
 //
-// SameCopies compares a blob with its base once one unit of the blob has arrived. This unit joins the swarm first, and
-// the blob's other units are held. After the comparison, units that differ from the base join the swarm, and workers
-// copy equal units.
-//
 // It has no thread and no lock: its owner guards it (FetchState). Calls of VersionSwarms and OfferedUnit may call back
 // into the Fetcher, so none is made under its mutex. This lists the calls, and SwarmReads makes them (swarm_reads.h).
 #pragma once
@@ -61,14 +57,11 @@ class SwarmFetch {
   // True for a file's transfer of a version with so many bytes.
   static bool may_bring(const Transfer& transfer, std::uint64_t version_bytes);
 
-  // True if units of the transfer should join the swarm now.
-  bool takes(const Transfer& transfer) const;
-  // Leaves a unit to the swarm. It is neither local nor running.
+  // True if a unit should join the swarm now. A unit that equals its base never does.
+  bool takes(const Transfer& transfer, std::size_t unit) const;
+  bool has_swarm(const Transfer& transfer) const;  // true if it takes units of the transfer that differ from the base
+  // Leaves a unit that it takes to the swarm. The unit is neither local nor running.
   void add(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
-  // The blob with the units [first, second) of a transfer is compared with its base. Held units that differ from it
-  // join the swarm. The others become queued, and are returned.
-  std::vector<std::size_t> compared(const std::shared_ptr<Transfer>& transfer,
-                                    std::pair<std::size_t, std::size_t> units);
   // Forgets units that no swarm brings any more, because they keep their transfers open.
   void drop_past();
   bool has(const Transfer& transfer) const;       // the swarm is to bring units of it
@@ -78,8 +71,7 @@ class SwarmFetch {
   bool has_joined(const Digest& manifest) const { return versions_.contains(manifest); }
   bool is_in_use() const { return !versions_.empty(); }  // silent() has to be called now and then
   std::vector<Digest> manifests() const;                 // with a swarm, or one that rests
-  // Returns the versions whose swarm is to be left: it gave nothing for too long. Asks for a held unit if the unit that
-  // its blob waits for has failed.
+  // Returns the versions whose swarm is to be left: it gave nothing for too long.
   std::vector<Digest> silent();
   // Leaves the swarm of a version. Missing units of transfers with readers become queued, and are returned. Other
   // missing units become idle.
@@ -99,14 +91,11 @@ class SwarmFetch {
     std::map<std::shared_ptr<Transfer>, std::set<std::size_t>> units;  // also running ones, and some that are here
     Clock::time_point moved = Clock::now();                            // when a unit last came, or the first was added
     std::size_t reads = 0;                                             // running
-    bool holds = false;                                                // perhaps some units are held
     Clock::time_point rests_until{};
   };
   static void drop_past(Version& version);
   static bool lacks_some(const Transfer& transfer, const std::set<std::size_t>& units);
   static std::size_t lacks(const Transfer& transfer, const std::set<std::size_t>& units);
-  void want_held(Version& version);
-  void want(Transfer& transfer, std::size_t unit);
   void call(Call::Kind kind, const Transfer& transfer, std::size_t unit);
 
   const Clock::duration patience_;
@@ -127,8 +116,8 @@ class SwarmFetch::Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Waits for a unit in the swarm, or one that a worker reads. False: the reader has waited for so long that the unit
-  // should come by the ordinary way.
+  // Waits for a unit in the swarm, or one that a worker reads, or a held one. False: the unit should come by the
+  // ordinary way, because the reader has waited for long, or the swarm was left.
   bool waits_for(const std::shared_ptr<Transfer>& transfer, std::size_t unit);
 
  private:

@@ -101,7 +101,7 @@ void SwarmReads::take_offers() {
 // Leaves the swarm of a version. Its missing units come by the ordinary way.
 void SwarmReads::leave(const Digest& manifest) {
   std::erase_if(shards_, [&](const Shards& one) { return one.content->row.manifest == manifest; });
-  for (auto& [transfer, unit] : state_.swarm.leave(manifest)) state_.queue.add(transfer, unit, Traffic::ahead);
+  state_.queue.leave_swarm(manifest);
   state_.work.notify_one();
 }
 
@@ -152,11 +152,11 @@ std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
   return {};
 }
 
-// True if so many bytes, and those that swarms are to bring, fit into the cache without an eviction.
+// True if so many bytes, and all units that are to come, fit into the cache without an eviction.
 bool SwarmReads::has_room(std::uint64_t bytes) {
   {
     const MutexLock lock(state_.mutex);
-    bytes += state_.swarm.units() * kDigestChunk;
+    bytes += state_.queue.units() * kDigestChunk;
   }
   return parts_.room.has_room(bytes);
 }
@@ -175,7 +175,7 @@ void SwarmReads::begin(const Shard& shard) {
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
     const TransferPlace* home = state_.table.find(extent.id);
-    if (home == nullptr || !state_.swarm.takes(*home->transfer)) continue;
+    if (home == nullptr || !state_.swarm.has_swarm(*home->transfer)) continue;
     const auto& transfer = home->transfer;
     state_.queue.want_ahead(
         transfer, units_in(transfer->plan, {home->offset, std::min(extent.id.length, bytes - extent.offset)}));

@@ -57,7 +57,7 @@ Transfer::Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Dig
   }
 }
 
-// Counts the units that run, and for each blob those that run or are in a swarm.
+// Counts the units that run or are held, and for each blob those that are requested or queued.
 void Transfer::set(std::size_t unit, UnitState state) {
   const FetchUnit& of = plan.units[unit];
   const UnitState before = std::exchange(units_[unit].state, state);
@@ -69,9 +69,14 @@ void Transfer::set(std::size_t unit, UnitState state) {
     ++busy_;
     busy_bytes_ += of.length;
   }
-  const auto comes = [](UnitState one) { return one == UnitState::running || one == UnitState::in_swarm; };
-  if (comes(before)) --blobs_[of.blob].coming;
-  if (comes(state)) ++blobs_[of.blob].coming;
+  BlobComparison& comparison = blobs_[of.blob].comparison;
+  const auto is_requested = [](UnitState one) { return one == UnitState::running || one == UnitState::in_swarm; };
+  if (is_requested(before)) --comparison.requested;
+  if (is_requested(state)) ++comparison.requested;
+  if (before == UnitState::queued) --comparison.queued;
+  if (state == UnitState::queued) ++comparison.queued;
+  if (before == UnitState::held) --held_;
+  if (state == UnitState::held) ++held_;
 }
 
 void Transfer::begin(std::size_t unit) {
@@ -128,12 +133,12 @@ void Transfer::arrive(std::size_t unit, const Digest& digest) {
 void Transfer::expect_comparisons() {
   for (std::size_t blob = 0; bases && blob < plan.blobs.size(); ++blob) {
     const ContentId& id = plan.blobs[blob].id;
-    if (chunk_count(id.length) > 1 && bases->find(id)) blobs_[blob].uncompared = true;
+    if (chunk_count(id.length) > 1 && bases->find(id)) blobs_[blob].comparison.is_due = true;
   }
 }
 
 void Transfer::compared(std::size_t blob, std::vector<Digest> expected) {
-  blobs_[blob].uncompared = false;
+  blobs_[blob].comparison.is_due = false;
   if (!expected.empty()) blobs_[blob].chunks = std::move(expected);
 }
 

@@ -30,12 +30,20 @@ namespace weft {
 inline constexpr std::size_t kOpenTransfersMax = 40;
 
 // passed: the bytes went to their readers and were not kept. in_swarm: a swarm is to bring the unit (swarm_fetch.h), so
-// that it is in no queue. held: as in_swarm, but the swarm is asked for the unit only after a comparison of the unit's
-// blob with its base.
+// that it is in no queue. held: it is in no queue and no swarm before its blob is compared with the base
+// (fetch_queue.h).
 enum class UnitState : std::uint8_t { idle, queued, running, here, failed, passed, in_swarm, held };
-inline bool is_for_swarm(UnitState state) {
-  return state == UnitState::in_swarm || state == UnitState::held;
-}
+
+// The comparison of a blob with its base: once, after the first chunk of the blob has arrived with the digests of all
+// chunks. Before, one unit of the blob is requested.
+struct BlobComparison {
+  bool is_due = false;        // the blob has a base, and waits for its comparison
+  std::size_t requested = 0;  // units of the blob that run or are in a swarm
+  std::size_t queued = 0;     // units of the blob
+  bool is_awaited() const { return is_due && requested > 0; }
+  // True if a unit that is wanted ahead of readers now is to be held.
+  bool holds_others() const { return is_due && requested + queued > 0; }
+};
 
 class Transfer {
  public:
@@ -61,7 +69,7 @@ class Transfer {
 
   UnitState state(std::size_t unit) const { return units_[unit].state; }
   const Error& failure(std::size_t unit) const { return units_[unit].failure; }
-  // `as`: queued, in_swarm, held, or idle if the unit leaves its swarm and is not wanted.
+  // `as`: queued, in_swarm, held, or idle if the unit came by a swarm that was left, and nobody waits for it.
   void queue(std::size_t unit, UnitState as = UnitState::queued) { set(unit, as); }
   void begin(std::size_t unit);
   void fail(std::size_t unit, Error error);
@@ -79,13 +87,9 @@ class Transfer {
   // Each unit then gets a request of its own.
   void part(std::size_t unit);
   bool is_alone(std::size_t unit) const { return units_[unit].alone; }
-  // A blob with a base is compared with it once, after its first chunk has arrived with the digests of all chunks.
-  // Before, is_uncompared() is true, and only one unit of the blob is requested: it runs, or is in a swarm.
   void expect_comparisons();  // of all blobs with a base; call it before this is shared
-  bool is_uncompared(std::size_t unit) const { return blobs_[plan.units[unit].blob].uncompared; }
-  bool awaits_comparison(std::size_t unit) const {
-    return is_uncompared(unit) && blobs_[plan.units[unit].blob].coming > 0;
-  }
+  const BlobComparison& comparison(std::size_t unit) const { return blobs_[plan.units[unit].blob].comparison; }
+  std::size_t held() const { return held_; }  // units
   // Ends the comparison of a blob. `expected`: the digests of all its chunks; empty if unknown.
   void compared(std::size_t blob, std::vector<Digest> expected);
   // Returns the expected digest of a unit. The blob must be compared, and have missing units.
@@ -144,8 +148,7 @@ class Transfer {
   struct Blob {
     std::vector<Digest> chunks;  // digests: of arrived chunks; after the comparison, of all
     std::uint64_t missing = 0;   // chunks
-    std::size_t coming = 0;      // units that run or are in a swarm
-    bool uncompared = false;
+    BlobComparison comparison;
   };
   Transfer(VersionId of, std::optional<std::uint32_t> of_file, const Digest& named, FetchPlan planned,
            std::unique_ptr<FetchPack> into, std::shared_ptr<const PackReader> readers, VersionHold hold);
@@ -158,6 +161,7 @@ class Transfer {
   std::uint64_t whole_bytes_ = 0;
   std::size_t missing_ = 0;
   std::size_t busy_ = 0;
+  std::size_t held_ = 0;
   std::uint64_t busy_bytes_ = 0;
   bool hurry_ = false;
   Clock::time_point asked_from_{};

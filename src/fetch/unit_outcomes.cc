@@ -75,7 +75,6 @@ void UnitOutcomes::set(FetchTask& task, const Result<std::vector<Digest>>& diges
               digests.error().message);
   {
     const MutexLock lock(state_.mutex);
-    state_.queue.ended(task);
     if (!digests.ok()) set_failed(task, digests.error());
     if (digests.ok() && !task.same) state_.rate.arrived(task.range().length, begun, Clock::now());
     for (std::size_t unit = task.unit; digests.ok() && unit < task.end; ++unit) {
@@ -84,6 +83,7 @@ void UnitOutcomes::set(FetchTask& task, const Result<std::vector<Digest>>& diges
       else
         task.transfer->arrive(unit, (*digests)[unit - task.unit]);
     }
+    state_.queue.ended(task);
     if (task.passed) state_.passing.put(task.runs(), task.passed);
     task.transfer.reset();  // before readers see the outcome, so that the task does not keep it open
     if (room_.is_over() || state_.table.due(state_.ending)) state_.keep.notify_one();

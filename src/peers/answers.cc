@@ -198,16 +198,6 @@ Result<PeerReply> PeerAnswers::give(const AskChunks& ask) {
   return reply_with(encode_digests(std::span(digests).subspan(ask.run.first, ask.run.count)));
 }
 
-// Returns the places of all runs. Errc::not_found if a run is not local.
-Result<std::vector<OpenPlace>> PeerAnswers::places_of(std::span<const ChunkRun> runs) const {
-  WEFT_TRY(auto places, bytes_->here(runs));
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!places[i].pack)
-      return Error{Errc::not_found, fmt::format("chunks {} to {} of the blob {} are not here", runs[i].first,
-                                                runs[i].first + runs[i].count, to_hex(runs[i].id.root))};
-  return places;
-}
-
 // Returns the places of the bases. A base that is not local has no pack, or is Errc::absent with `must_code`.
 Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const {
   std::vector<OpenPlace> places(ask.runs.size());
@@ -228,7 +218,7 @@ Result<std::vector<OpenPlace>> PeerAnswers::bases_of(const AskBytes& ask) const 
 }
 
 Result<PeerReply> PeerAnswers::give(const AskBytes& ask) {
-  WEFT_TRY(auto places, places_of(ask.runs));
+  WEFT_TRY(auto places, here_or_error(*bytes_, ask.runs));
   if (ask.bases.empty()) {
     const auto segments = segments_of(ask.runs, std::move(places), ask.skip);
     WEFT_TRY(PeerReply reply, reply_with(std::span<const Run>(segments)));

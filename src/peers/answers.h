@@ -42,7 +42,6 @@ class PeerAnswers final : public PeerServer {
   Result<PeerReply> give(const AskManifest& ask);
   Result<PeerReply> give(const AskChunks& ask) WEFT_REQUIRES_SHARED(gate_);
   Result<PeerReply> give(const AskBytes& ask) WEFT_REQUIRES_SHARED(gate_);
-  Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs) const WEFT_REQUIRES_SHARED(gate_);
   Result<std::vector<OpenPlace>> bases_of(const AskBytes& ask) const WEFT_REQUIRES_SHARED(gate_);
 
   Store& store_;

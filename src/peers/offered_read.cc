@@ -35,6 +35,12 @@ std::optional<std::uint64_t> offset_in(std::span<const ChunkRun> unit, std::span
   return found->at;
 }
 
+// True if the last chunk of the runs is that of the unit.
+bool end_with(std::span<const ChunkRun> unit, std::span<const ChunkRun> runs) {
+  const auto end = [](const ChunkRun& run) { return run.first + run.count; };
+  return runs.back().id == unit.back().id && end(runs.back()) == end(unit.back());
+}
+
 Status check_place(const PeerOffer& offer, const OfferPlace& place) {
   const std::uint64_t expected = asked_bytes(offer.runs());
   std::uint64_t left = expected - std::min<std::uint64_t>(expected, place.head.size());
@@ -92,13 +98,12 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
 // A chunk may have come by another way, so each read counts: the last one need not have the unit's last chunk.
 void read_token(const OfferScene& scene, PeerOffer& offer, std::span<const ChunkRun> runs) {
   const OfferPlace place = offer.place();
-  const auto offset = offset_in(offer.runs(), runs);
-  if (!place.answer || !offset) return;
+  if (!place.answer) return;
   std::array<std::byte, kTokenBytes> token{};
   PeerTarget target{token, nullptr};
   ReadPace pace;  // a token must not change the rate of the node
   static_cast<void>(read_windows(scene.exchange, *place.answer, 0, target, {pace, kTokenPatience, {}}));
-  if (*offset + asked_bytes(runs) == asked_bytes(offer.runs())) offer.close();
+  if (end_with(offer.runs(), runs)) offer.close();
 }
 
 }  // namespace weft

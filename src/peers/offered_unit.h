@@ -21,7 +21,7 @@ namespace weft {
 struct OfferPlace {
   std::string node;                // that offered the unit
   std::shared_ptr<Answer> answer;  // null after close()
-  // The first bytes of the unit, valid while `answer` lives. The windows hold the rest.
+  // The first bytes of the unit, valid while `answer` lives; empty after close(). The windows hold the rest.
   std::span<const std::byte> head;
   // The answer has a token in place of the bytes (Want::names), which the node gives to an AskBytes.
   bool has_token = false;
@@ -60,9 +60,7 @@ class PeerOffer final : public OfferedUnit {
         manifest_(manifest),
         unit_(unit),
         runs_(std::move(runs)),
-        node_(place.node),
         giver_(giver),
-        has_token_(place.has_token),
         given_up_(std::move(given_up)),
         place_(std::move(place)) {}
   ~PeerOffer() override { end(false); }
@@ -77,18 +75,18 @@ class PeerOffer final : public OfferedUnit {
 
   std::uint32_t unit() const { return unit_; }
   UnitGiver giver() const { return giver_; }
-  const std::string& node() const { return node_; }
-  bool has_token() const { return has_token_; }  // as its place, also after close()
+  std::string node() const { return place().node; }
+  bool has_token() const { return place().has_token; }
   OfferPlace place() const {
     const MutexLock lock(mutex_);
     return place_;
   }
   // All bytes are read: drops the answer, so that the node may send another unit. Readers keep their copy of it.
   void close() {
-    OfferPlace closed;  // is dropped without the lock, because its end sends a message
+    std::shared_ptr<Answer> closed;  // is dropped without the lock, because its end sends a message
     const MutexLock lock(mutex_);
-    std::swap(closed, place_);
-    place_.node = node_;
+    closed.swap(place_.answer);
+    place_.head = {};
   }
   // A chunk that the node gave is wrong: the node is asked for no other unit of this version.
   void refuted() override {
@@ -109,9 +107,7 @@ class PeerOffer final : public OfferedUnit {
   const Digest manifest_;
   const std::uint32_t unit_;
   const std::vector<ChunkRun> runs_;
-  const std::string node_;
   const UnitGiver giver_;
-  const bool has_token_;
   const GivenUp given_up_;  // null: never
   mutable Mutex mutex_;
   OfferPlace place_ WEFT_GUARDED_BY(mutex_);

@@ -92,6 +92,7 @@ std::optional<NextWant> Downloads::part() {
     if (partner.parted || !partner.is_there() || (partner.wants == 0 && !partner.is_source)) continue;
     const NextWant last = ask(at, false);
     at->second.parted = true;
+    at->second.ending = at->second.wants;
     return last;
   }
   return std::nullopt;
@@ -116,6 +117,8 @@ bool Downloads::offered(SwarmNode node, std::optional<std::uint32_t> unit, Swarm
   const auto at = partners_.find(node);
   if (at == partners_.end() || at->second.wants == 0) return false;
   Partner& partner = at->second;
+  const bool ends = partner.ending > 0;
+  if (ends) --partner.ending;
   if (unit && !partner.left && !partner.banned && taken_.add(*unit)) {
     --partner.wants;
     ++partner.reads;
@@ -124,7 +127,7 @@ bool Downloads::offered(SwarmNode node, std::optional<std::uint32_t> unit, Swarm
   }
   if (unit) ++declined_;
   const bool wrong = unit && *unit >= taken_.units();
-  const bool at_once = unit && ++partner.declined <= kDeclinedMax;
+  const bool at_once = unit ? ++partner.declined <= kDeclinedMax : ends;
   close(node, &Partner::wants, wrong ? now + kAskFailedAgain : at_once ? now : now + kAskAgain);
   return false;
 }
@@ -154,6 +157,7 @@ bool Downloads::close(SwarmNode node, std::size_t Partner::*open, SwarmTime agai
   const auto at = partners_.find(node);
   if (at == partners_.end() || at->second.*open == 0) return false;
   --(at->second.*open);
+  at->second.ending = std::min(at->second.ending, at->second.wants);
   --open_;
   at->second.again = std::max(at->second.again, again);
   if (at->second.left && at->second.open() == 0) partners_.erase(at);

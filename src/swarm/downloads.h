@@ -31,6 +31,7 @@ struct NextWant {
 class Downloads {
  public:
   // A node that answered a want without a unit is asked again after this time; one that failed, after the longer one.
+  // The answers to the wants of a session that this node has ended delay nothing: units of the next file may be wanted.
   static constexpr std::chrono::milliseconds kAskAgain{100}, kAskFailedAgain{1'000};
   // The pause before the next want to a slow node, whose read was given up.
   static constexpr std::chrono::milliseconds kAskSlowAgain{10'000};
@@ -82,6 +83,7 @@ class Downloads {
  private:
   struct Partner {
     std::size_t wants = 0;     // not answered yet
+    std::size_t ending = 0;    // wants of a session that this node has ended
     std::size_t reads = 0;     // units that it sends
     std::size_t declined = 0;  // its offers in a row
     SwarmTime again{};         // not asked before

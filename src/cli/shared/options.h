@@ -61,6 +61,7 @@ class OptionSet {
   // In the order of their declaration, without hidden ones.
   const std::vector<Row>& argument_rows() const { return arguments_; }
   const std::vector<Row>& option_rows() const { return options_; }
+  static std::string table(std::string_view title, const std::vector<Row>& rows);  // as in help()
 
  private:
   struct Parser;
@@ -69,7 +70,6 @@ class OptionSet {
   std::string missing() const;
   Error explain(const std::vector<std::string>& words, std::string_view otherwise) const;
   std::vector<std::string> with_values_apart(std::vector<std::string> args) const;
-  static std::string table(std::string_view title, const std::vector<Row>& rows);
 
   std::string command_;
   std::string positionals_;

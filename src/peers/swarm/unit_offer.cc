@@ -1,28 +1,14 @@
 #include "peers/swarm/unit_offer.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
-
-#include <fmt/core.h>
 
 #include "peers/pack_windows.h"
 #include "peers/swarm_messages.h"
 
 namespace weft {
-namespace {
-
-// Returns the places of the runs of a unit. Errc::not_found: some are not local.
-Result<std::vector<OpenPlace>> places_of(std::span<const ChunkRun> runs, std::uint32_t unit, LocalBytes& bytes) {
-  WEFT_TRY(auto places, bytes.here(runs));
-  if (std::ranges::all_of(places, [](const OpenPlace& place) { return place.pack != nullptr; })) return places;
-  return Error{Errc::not_found, fmt::format("unit {} is not here any more", unit)};
-}
-
-}  // namespace
 
 PeerReply offer_of_nothing() {
   PeerReply reply;
@@ -32,7 +18,7 @@ PeerReply offer_of_nothing() {
 
 Result<PeerReply> offer_of(const VersionUnits& version, std::uint32_t unit, LocalBytes& bytes) {
   const std::vector<ChunkRun> runs = version.runs(unit);
-  WEFT_TRY(auto places, places_of(runs, unit, bytes));
+  WEFT_TRY(auto places, here_or_error(bytes, runs));
   const std::vector<Run> segments = segments_of(runs, std::move(places));
   PeerReply reply;
   reply.head = encode_offer({unit});
@@ -46,7 +32,7 @@ Result<PeerReply> offer_of(const VersionUnits& version, std::uint32_t unit, Loca
 }
 
 Result<PeerReply> offer_with_token(const VersionUnits& version, std::uint32_t unit, LocalBytes& bytes) {
-  WEFT_CHECK(places_of(version.runs(unit), unit, bytes));
+  WEFT_CHECK(here_or_error(bytes, version.runs(unit)));
   constexpr std::array<std::byte, kTokenBytes> kToken{};
   WEFT_TRY(auto window, WindowMemory::of_bytes(kToken));
   PeerReply reply;

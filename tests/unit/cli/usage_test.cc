@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/opened_command.h"
 #include "run.h"
 
 using weft::testing::Cli;
@@ -129,6 +131,22 @@ TEST_CASE("the program's help names every command, and --version the version") {
   CHECK(Cli()({"help"}).out == help.out);
   CHECK(Cli()({"--store", "/x", "-h"}).out == help.out);
   CHECK(Cli()({"--version"}).out.starts_with("weft "));
+}
+
+TEST_CASE("the options of the program are in its help, and are completed, by all their names") {
+  const std::string help = Cli()({"--help"}).out;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 84, line);
+  for (const weft::ProgramOption& option : weft::kProgramOptions)
+    for (const std::string_view name : weft::split(option.names, ',')) {
+      CAPTURE(name);
+      CHECK(option.is(name));
+      CHECK(help.find(" " + std::string(name)) != std::string::npos);
+      const std::string answer = Cli()({"--complete", std::string(name)}).out;
+      CHECK(answer == std::string(name) + "\t" + std::string(option.help) + "\n");
+    }
+  CHECK(!weft::kProgramHelp.is("-h,--help"));
+  CHECK(!weft::kProgramHelp.is(""));
 }
 
 TEST_CASE("each command's help is whole: usage, options, examples, lines that fit") {

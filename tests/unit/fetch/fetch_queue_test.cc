@@ -186,6 +186,81 @@ TEST_CASE("units that equal the base are copied by one worker while others fetch
   CHECK(one.queue.units() == 8);
 }
 
+TEST_CASE("units that wait for a comparison are in no queue, and come one by one while the first ones fail") {
+  Based one;
+  one.transfer->may_swarm = false;
+  one.queue.want_ahead(one.transfer, {0, 8});
+  CHECK(one.transfer->state(0) == UnitState::queued);
+  CHECK(one.states_from(1) == std::vector(7, UnitState::held));
+  CHECK(one.queue.units() == 8);
+  auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 0);
+  CHECK(task->end == 1);
+  CHECK(one.queue.is_idle());
+  CHECK(one.queue.has(*one.transfer));
+  one.transfer->fail(0, {Errc::io, "its disk fails"});
+  one.queue.ended(*task);
+  CHECK(one.states_from(1, 2) == std::vector{UnitState::queued, UnitState::held});
+
+  task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 1);
+  one.queue.want_ahead(one.transfer, {0, 8});  // the unit that failed is wanted again
+  CHECK(one.transfer->state(0) == UnitState::held);
+  one.transfer->set_same(2, true);
+  one.transfer->compared(0, {});
+  one.queue.compared(one.transfer, {0, 8});
+  one.arrive(*task);
+  CHECK(one.states_from(2, 6) == std::vector(6, UnitState::queued));
+  CHECK(one.queue.units() == 7);
+  task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->same);
+  CHECK(task->unit == 2);
+  CHECK(task->end == 3);
+  task = one.queue.take();
+  REQUIRE(task);
+  CHECK(!task->same);
+  CHECK(task->unit == 0);
+  CHECK(one.wanted().empty());
+}
+
+TEST_CASE("units that were held come before units of other blobs that were queued meanwhile") {
+  Based one;
+  one.transfer->may_swarm = false;
+  one.queue.want_ahead(one.transfer, {0, 3});
+  auto task = one.queue.take();
+  REQUIRE(task);
+  const auto other = made_transfer(one.store, {kDigestChunk}, 2);
+  one.queue.want_ahead(other, {0, 1});
+  one.transfer->compared(0, {});
+  one.queue.compared(one.transfer, {0, 8});
+  one.arrive(*task);
+  task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->transfer == one.transfer);
+  CHECK(task->unit == 1);
+}
+
+TEST_CASE("a reader gets a unit that waits for a comparison, and another unit of the blob is not requested meanwhile") {
+  Based one;
+  one.transfer->may_swarm = false;
+  one.queue.want_ahead(one.transfer, {0, 8});
+  one.queue.want(one.transfer, 5);
+  auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 5);
+  CHECK(task->traffic == Traffic::foreground);
+  CHECK(!one.queue.take());  // the first unit, which is queued ahead of readers
+  one.transfer->fail(5, {Errc::io, "its disk fails"});
+  one.queue.ended(*task);
+  task = one.queue.take();
+  REQUIRE(task);
+  CHECK(task->unit == 0);
+  CHECK(one.states_from(1, 4) == std::vector(4, UnitState::held));
+}
+
 TEST_CASE("of a blob with a base one unit joins the swarm, and the others once the blob is compared, or are copied") {
   Based one;
   one.queue.want_ahead(one.transfer, {0, 8});
@@ -210,6 +285,19 @@ TEST_CASE("of a blob with a base one unit joins the swarm, and the others once t
   CHECK(task->unit == 1);
 }
 
+TEST_CASE("a unit that equals its base joins no swarm, also if a read of it fails") {
+  Based one;
+  one.transfer->compared(0, {});
+  one.transfer->set_same(2, true);
+  CHECK(one.swarm.takes(*one.transfer, 1));
+  CHECK(!one.swarm.takes(*one.transfer, 2));
+  CHECK(one.swarm.has_swarm(*one.transfer));
+  for (const std::size_t unit : {1, 2}) one.transfer->begin(unit);
+  CHECK(one.swarm.put_back(one.transfer, 1));
+  CHECK(!one.swarm.put_back(one.transfer, 2));
+  CHECK(one.states_from(1, 2) == std::vector{UnitState::in_swarm, UnitState::queued});
+}
+
 TEST_CASE("units of a blob with a base wait while a worker fetches one of them, and are wanted if that fails") {
   Based one;
   one.queue.want_now(one.transfer, 3);
@@ -220,24 +308,31 @@ TEST_CASE("units of a blob with a base wait while a worker fetches one of them, 
   one.queue.want_ahead(one.transfer, {0, 3});
   CHECK(one.wanted().empty());
   CHECK(one.transfer->state(0) == UnitState::held);
-  one.swarm.silent();
-  CHECK(one.wanted().empty());
   one.transfer->fail(3, {Errc::io, "its disk fails"});
   one.queue.ended(*task);
-  one.swarm.silent();
   CHECK(one.wanted() == Wanted{{0, 1}});
   CHECK(one.states_from(0, 3) == std::vector{UnitState::in_swarm, UnitState::held, UnitState::held});
 }
 
-TEST_CASE("held units come by the ordinary way if their swarm is left") {
+TEST_CASE("held units come by the ordinary way if their swarm is left, and are wanted no more if nobody reads them") {
   for (const bool is_read : {true, false}) {
     CAPTURE(is_read);
     Based one;
     one.transfer->is_read = is_read;
     one.queue.want_ahead(one.transfer, {0, 3});
-    CHECK(one.swarm.leave(one.transfer->manifest).size() == (is_read ? 3U : 0U));
-    CHECK(one.states_from(0, 3) == std::vector(3, is_read ? UnitState::queued : UnitState::idle));
-    CHECK(!one.transfer->awaits_comparison(1));
+    one.queue.leave_swarm(one.transfer->manifest);
+    CHECK(one.queue.has(*one.transfer) == is_read);
+    CHECK(one.queue.units() == (is_read ? 3U : 0U));
+    const auto task = one.queue.take();
+    REQUIRE(task.has_value() == is_read);
+    if (is_read) {
+      CHECK(task->unit == 0);
+      CHECK(one.states_from(1, 2) == std::vector(2, UnitState::held));
+      one.transfer->compared(0, {});
+      one.queue.compared(one.transfer, {0, 8});
+      one.arrive(*task);
+    }
+    CHECK(one.states_from(1, 2) == std::vector(2, is_read ? UnitState::queued : UnitState::idle));
   }
 }
 

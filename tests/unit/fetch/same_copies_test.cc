@@ -87,9 +87,9 @@ struct Comparing {
 
 TEST_CASE("chunks that equal the base are known after the first chunk, and copied") {
   Comparing one;
-  CHECK(one.transfer->is_uncompared(1));
+  CHECK(one.transfer->comparison(1).is_due);
   one.fetch_first();
-  CHECK(!one.transfer->is_uncompared(1));
+  CHECK(!one.transfer->comparison(1).is_due);
   CHECK(one.transfer->is_same(1));
   CHECK(one.transfer->is_same(2));
   CHECK(!one.transfer->is_same(3));

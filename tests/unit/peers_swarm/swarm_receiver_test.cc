@@ -276,7 +276,9 @@ TEST_CASE("a receiver with a base asks for names, and takes an offer with a toke
     const std::size_t ends = node.ends.size();
     offer->close();
     CHECK(node.ends.size() == ends + 1);
+    CHECK(!offer->place().answer);
     CHECK(offer->has_token());
+    CHECK(offer->node() == from);
     offer->arrived();
     CHECK(node.ends.size() == ends + 1);
   }

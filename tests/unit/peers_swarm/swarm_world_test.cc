@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,23 @@ TEST_CASE("a lone node gets all units from a holder, with a directory node or wi
     REQUIRE(fetching.world.run_until([&] { return fetching.all_have_all(); }));
     CHECK(fetching.read_from("s") == kUnits);
   }
+}
+
+TEST_CASE("a node that fetches file after file of a version waits for no pause between two") {
+  Fetching fetching({"a"});
+  World& world = fetching.world;
+  world.directories = {"s"};
+  World::Node& node = *fetching.nodes[0];
+  const auto fetch = [&](std::uint32_t unit) {
+    const ChunkRun run = world.version.run(unit);
+    REQUIRE(node.receiver->want(world.version.manifest(), std::span(&run, 1), false).ok());
+    REQUIRE(world.run_until([&] { return node.bytes.count() == unit + 1; }));
+    REQUIRE(world.run_until([&] { return world.sent(fetching.source).waiting == 0; }));  // its session has ended there
+  };
+  fetch(0);
+  const SwarmTime begun = world.time.now();
+  for (std::uint32_t unit = 1; unit <= 10; ++unit) fetch(unit);
+  CHECK(world.time.now() - begun < Downloads::kAskAgain);
 }
 
 TEST_CASE("a node falls silent while it fetches, and the others end without it") {

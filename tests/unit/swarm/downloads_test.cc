@@ -449,6 +449,40 @@ TEST_CASE("a partner that answered without a unit is asked again after kAskAgain
   CHECK(receiver.wants() == Wants{{1, 1}});
 }
 
+TEST_CASE("a receiver that lacked no unit and wants others asks its partners at once") {
+  Receiver receiver(UnitSet(10), set_of(10, {1}));
+  receiver.downloads.meet(1, receiver.now);
+  REQUIRE(receiver.wants() == Wants{{1, kWantsOpen}});
+  receiver.receive(1, 1);
+  REQUIRE(receiver.wants() == Wants{{1, 1}});  // it ends its session
+  receiver.downloads.want(set_of(10, {2}), receiver.now);
+  CHECK(receiver.wants().empty());  // kWantsOpen are open
+  for (const std::size_t answers : {kWantsOpen / 2, kWantsOpen / 2}) {
+    for (std::size_t i = 0; i < answers; ++i) CHECK_FALSE(receiver.offered(1, std::nullopt));
+    CHECK(receiver.wants() == Wants{{1, answers}});
+  }
+  CHECK_FALSE(receiver.offered(1, std::nullopt));  // to a want of the new session
+  CHECK(receiver.wants().empty());
+  receiver.now += Downloads::kAskAgain;
+  CHECK_FALSE(receiver.wants().empty());
+}
+
+TEST_CASE("a partner whose last want of a session failed is asked again after kAskFailedAgain") {
+  Receiver receiver(UnitSet(10), set_of(10, {1}));
+  receiver.downloads.meet(1, receiver.now);
+  receiver.wants();
+  receiver.receive(1, 1);
+  receiver.wants();
+  receiver.downloads.want(set_of(10, {2}), receiver.now);
+  for (std::size_t i = 0; i < kWantsOpen; ++i) receiver.downloads.unanswered(1, receiver.now);
+  receiver.now += Downloads::kAskFailedAgain - nanoseconds(1);
+  CHECK(receiver.wants().empty());
+  receiver.now += nanoseconds(1);
+  CHECK(receiver.wants() == Wants{{1, kWantsOpen}});
+  CHECK_FALSE(receiver.offered(1, std::nullopt));  // no want of the ended session is open
+  CHECK(receiver.wants().empty());
+}
+
 TEST_CASE("a receiver is due when a partner may be asked again") {
   Receiver receiver(100);
   receiver.downloads.meet(1, receiver.now);
