@@ -26,6 +26,7 @@
 #include "fuse/serve.h"
 #include "os/beneath.h"
 #include "os/entries.h"
+#include "os/mounts.h"
 #include "os/sys.h"
 #include "weft/bytes/cold.h"
 #include "weft/programs/vfs.h"
@@ -59,13 +60,25 @@ Status check_apart(const MountOptions& options) {
                                           options.directory, options.store)};
 }
 
-// Makes all paths valid from "/", the working directory of the background process.
-Status resolve_paths(MountOptions& options) {
+// Takes over the descriptor of "/dev/fd/N". Replaces that name by the directory of the mount, if this process sees it.
+Result<Fd> take_passed(MountOptions& options) {
+  WEFT_TRY(Fd device, take_descriptor(options.directory));
+  const std::string directory = directory_of_device(served_device(device.get()));
+  if (!directory.empty()) options.directory = directory;
+  return device;
+}
+
+// Makes all paths valid from "/", the working directory of the background process. `is_mounted`: another process
+// mounted.
+Status resolve_paths(MountOptions& options, bool is_mounted) {
   std::error_code failed;
   const auto store = std::filesystem::canonical(options.store, failed);
   if (failed) return sys_error(failed.value(), "store " + options.store);
   options.store = store.string();
-  WEFT_TRY(const Mountpoint place, usable_mountpoint(options.directory, options.non_empty));
+  Mountpoint place{options.directory, ""};
+  if (!is_mounted) {
+    WEFT_TRY(place, usable_mountpoint(options.directory, options.non_empty));
+  }
   options.directory = place.path;
   WEFT_CHECK(check_apart(options));
   if (!place.cleared.empty()) std::cerr << "mount.weft: " << printable_lines(place.cleared) << '\n' << std::flush;
@@ -101,14 +114,18 @@ Status check_may_publish(const MountOptions& options) {
 }
 
 Status mount_store(MountOptions options) {
-  WEFT_CHECK(resolve_paths(options));
+  Fd passed;
+  if (names_descriptor(options.directory)) {
+    WEFT_TRY(passed, take_passed(options));
+  }
+  WEFT_CHECK(resolve_paths(options, passed.valid()));
   WEFT_TRY(Fd open_versions, open_versions_of(options.store));
   WEFT_CHECK(check_may_publish(options));
   const auto work = [&](const std::function<void()>& ready) -> Status {
     WEFT_CHECK(set_up_process(options));
     return Supervisor(options, exec_launcher(kOwnProgram, options), std::move(open_versions),
                       announcer_launcher(kOwnProgram, options))
-        .run(ready);
+        .run(ready, std::move(passed));
   };
   return options.foreground ? work([] {}) : run_in_background(work);
 }

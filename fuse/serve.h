@@ -9,11 +9,11 @@
 
 namespace weft {
 
-// Serves `vfs` until the mount is gone. options.store and options.directory are real paths; `ends` are this process's,
-// and are closed. Passes the mount's status to Vfs::set_mount_status. Call block_signals() before any thread
-// starts: a stop signal is passed to the supervisor, and the server unmounts only if the supervisor is gone.
-// Errc::unsupported if the state behind `ends` has another program's layout. `cold` fetches bytes of other nodes, and
-// may be null. The supervisor does not take a request that waits for such bytes for a stalled one.
+// Serves `vfs` until the mount is gone. options.store is a real path; `ends` are this process's, and are closed. Passes
+// the mount's status to Vfs::set_mount_status. Call block_signals() before any thread starts: a stop signal is passed
+// to the supervisor, and the server unmounts only if the supervisor is gone. Errc::unsupported if the state behind
+// `ends` has another program's layout. `cold` fetches bytes of other nodes, and may be null. The supervisor does not
+// take a request that waits for such bytes for a stalled one.
 Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends);
 
 }  // namespace weft

@@ -23,6 +23,7 @@ BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", TOP / "build/release")).resolv
 WEFT = BUILD / "src/cli/weft"
 MOUNT_WEFT = BUILD / "fuse/mount.weft"
 NOBODY = 65534
+MOUNT_FAILED = 32  # the exit code of mount.weft for a failure, as mount(8) numbers it
 # How many times as long our programs may take as those of a release: under a sanitizer (scripts/check) more than once.
 PATIENCE = float(os.environ.get("WEFT_TEST_PATIENCE", "1"))
 COMMAND_SECONDS_MAX = 120 * PATIENCE
@@ -53,6 +54,16 @@ def run(command, check=True, **options):
     if check and done.returncode != 0:
         raise AssertionError(f"{command} gave {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done
+
+
+def assert_refused(done, *words, code=1):
+    """The exit code, and one line that says why; a crash would be a negative code."""
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    lines = done.stderr.rstrip("\n").split("\n")
+    assert len(lines) == 1 and lines[0], done.stderr
+    assert len(lines[0]) < 1000 and lines[0].isprintable(), lines[0]
+    for word in words:
+        assert str(word) in lines[0], lines[0]
 
 
 @contextlib.contextmanager

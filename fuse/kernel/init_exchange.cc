@@ -61,6 +61,14 @@ bool wants_reply(std::uint32_t opcode) {
   return opcode != kernel::kOpForget && opcode != kernel::kOpBatchForget && opcode != kernel::kOpInterrupt;
 }
 
+// Fails a request that is not the first one: the program that made it would wait forever.
+void refuse_later(int device, const kernel::InHeader& request) {
+  if (request.opcode == kernel::kOpInit || !wants_reply(request.opcode)) return;
+  const kernel::OutHeader reply{sizeof reply, -EIO, request.unique};
+  if (::write(device, &reply, sizeof reply) != sizeof reply)
+    log_warning("{}", sys_error(errno, "failing a request of another server").message);
+}
+
 void ask_to_resend(int device) {
   const kernel::OutHeader notice{sizeof notice, kernel::kNotifyResend, 0};
   if (::write(device, &notice, sizeof notice) != sizeof notice)
@@ -76,6 +84,7 @@ Status keep_init(int device, InitWords& words) {
   while (got < 0 && errno == EINTR);
   if (got < 0) return sys_error(errno, "the kernel's first request");
   const auto length = static_cast<std::size_t>(got);
+  if (length >= sizeof(kernel::InHeader)) refuse_later(device, header_of(buffer.data()));
   if (length < sizeof(kernel::InHeader) || length > kInitBytesMax || header_of(buffer.data()).opcode != kernel::kOpInit)
     return Error{Errc::unsupported, fmt::format("the kernel's first request: expected FUSE_INIT, got {} bytes", got)};
   std::copy_n(buffer.begin(), length, words.request);

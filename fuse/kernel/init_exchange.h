@@ -32,7 +32,8 @@ struct InitWords {
   std::atomic<std::uint32_t> answered;  // 1: the kernel has received it
 };
 
-// Reads FUSE_INIT from a freshly mounted device.
+// Reads FUSE_INIT from a freshly mounted device. Errc::unsupported: the kernel sent another request, which fails with
+// EIO.
 Status keep_init(int device, InitWords& words);
 // True if the kernel resends the requests that a dead server left unanswered (Linux 6.9). Without that, no server can
 // follow another.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/short_text.h"
 #include "fuse/kernel/libfuse_log.h"
@@ -27,10 +28,15 @@ std::optional<WeftMount> mount_at(const std::string& directory) {
   return top_mount(*mounts, directory);
 }
 
+// Returns the stack depth for passthrough to files of the store. Call it before the mount, which answers nothing yet.
+std::uint32_t depth_over(const std::string& store) {
+  const auto directory = open_file(store, O_PATH | O_DIRECTORY);
+  return directory.ok() && is_on_overlay(directory->get()) ? 2 : 1;
+}
+
 Result<Fd> mount_ourselves(const MountOptions& options, SharedHead& head) {
   WEFT_TRY(Fd device, open_fuse_device());
-  const auto store = open_file(options.store, O_PATH | O_DIRECTORY);  // before the mount: it answers nothing yet
-  head.init.stack_depth = store.ok() && is_on_overlay(store->get()) ? 2 : 1;
+  head.init.stack_depth = depth_over(options.store);
   WEFT_CHECK(mount_device(device.get(), options));
   return device;
 }
@@ -67,7 +73,7 @@ Result<Fd> mount_by_fusermount(const MountOptions& options, SharedHead& head, st
     return Error{Errc::permission, fmt::format("mounting on {} by fusermount3: {}", options.directory,
                                                fusermount_problem(message_in(errors)))};
   keep_private(device.get());
-  head.by_fusermount = 1;
+  head.mounted_by = MountedBy::fusermount;
   head.init.stack_depth = 0;
   set_shared_text(head.passthrough_refused, why);
   return device;
@@ -104,6 +110,28 @@ short events_of(int device) {
   return ::poll(&state, 1, 0) < 0 ? POLLERR : state.revents;
 }
 
+// Reads FUSE_INIT from a descriptor that was passed. The mount may have a server already. The kernel then refuses the
+// buffer of keep_init() as too small, and that server loses no request, unless it accepts only writes below 8 KiB.
+Status keep_passed_init(int device, InitWords& words) {
+  const Error served{Errc::invalid, "its mount has a server already: the kernel's first request was read before"};
+  if (events_of(device) == 0) return served;
+  Status kept = keep_init(device, words);
+  if (kept.ok()) return kept;
+  switch (kept.error().os_error) {
+    case 0:
+    case EAGAIN:
+    case EINVAL:
+      return served;
+    case EPERM:
+      return Error{Errc::invalid, "nothing is mounted with this descriptor; mount first, then pass it on"};
+    case ENODEV:
+    case ECONNABORTED:
+      return Error{Errc::invalid, "its mount is gone"};
+    default:
+      return kept;
+  }
+}
+
 }  // namespace
 
 Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
@@ -119,13 +147,30 @@ Result<Fd> mount_new(const MountOptions& options, SharedHead& head) {
   return std::move(kept).error();
 }
 
+// The process that mounted chose the options of the mount, so they may lack default_permissions, without which the
+// kernel breaks the connection of a server that allows id mappings.
+Result<Fd> adopt_mount(Fd device, const MountOptions& options, SharedHead& head) {
+  head.mounted_by = MountedBy::other_process;
+  head.init.id_maps = 0;
+  set_shared_text(head.mount_device, served_device(device.get()));
+  if (::geteuid() == 0)
+    head.init.stack_depth = depth_over(options.store);
+  else
+    set_shared_text(head.passthrough_refused, "only root can register files for it");
+  if (const Status kept = keep_passed_init(device.get(), head.init); !kept.ok())
+    return Error{kept.error().code, fmt::format("mount point {}: {}", options.directory, kept.error().message)};
+  ::fcntl(device.get(), F_SETFL, O_RDWR);  // servers wait for requests
+  return device;
+}
+
 void unmount(const MountOptions& options, const SharedHead& head) {
+  if (head.mounted_by == MountedBy::other_process) return;
   const std::string ours = shared_text(head.mount_device);
   if (!ours.empty()) {
     const auto mount = mount_at(options.directory);
     if (!mount || mount->device != ours) return;
   }
-  if (head.by_fusermount != 0)
+  if (head.mounted_by == MountedBy::fusermount)
     unmount_by_fusermount(options.directory);
   else
     force_unmount(options.directory);

@@ -5,14 +5,17 @@
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <filesystem>
 #include <optional>
 
+#include "base/text.h"
 #include "fuse/kernel/protocol.h"
 #include "os/mounts.h"
 
@@ -20,6 +23,8 @@ namespace weft {
 namespace {
 
 constexpr char kType[] = "fuse.weft";
+
+constexpr unsigned kMiscMajor = 10, kFuseMinor = 229;  // /dev/fuse, in every name space
 
 constexpr std::chrono::seconds kStatusPatience{5};  // for the status of an existing mount
 
@@ -60,6 +65,17 @@ Error problem(const std::string& directory, const Error& error) {
   return {error.code, fmt::format("mount point {}: {}", directory, error.message)};
 }
 
+// Returns what is wrong with a descriptor that was passed; "" if it can be served.
+std::string descriptor_problem(int number) {
+  const int flags = ::fcntl(number, F_GETFL);
+  if (flags < 0) return fmt::format("descriptor {} is not open; the program that mounted has to pass it on", number);
+  const auto facts = stat_fd(number, "");
+  if (!facts.ok() || !S_ISCHR(facts->st_mode) || facts->st_rdev != makedev(kMiscMajor, kFuseMinor))
+    return fmt::format("descriptor {} is not of /dev/fuse", number);
+  if ((flags & O_ACCMODE) != O_RDWR) return fmt::format("descriptor {} is not open for reading and writing", number);
+  return "";
+}
+
 // Returns the name of an entry of this directory; "" if it is empty or cannot be listed.
 std::string name_in(const std::string& directory) {
   std::error_code error;
@@ -95,6 +111,20 @@ Result<Mountpoint> usable_mountpoint(const std::string& directory, bool non_empt
                                                          "or mount with -o nonempty",
                                                          name)});
   return Mountpoint{*path, *cleared};
+}
+
+// The new number is none of the standard streams, which are replaced in the background.
+Result<Fd> take_descriptor(const std::string& mount_point) {
+  const auto number = parse_u64(mount_point.substr(mount_point.rfind('/') + 1));
+  if (!number || *number > INT_MAX || mount_point != fmt::format("/dev/fd/{}", *number))
+    return problem(mount_point, {Errc::invalid, "expected /dev/fd/N, where N is the number of an open descriptor"});
+  const int given = static_cast<int>(*number);
+  const std::string wrong = descriptor_problem(given);
+  if (!wrong.empty()) return problem(mount_point, {Errc::invalid, wrong});
+  Fd device(::fcntl(given, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!device.valid()) return problem(mount_point, sys_error(errno, "taking over the descriptor"));
+  if (given > STDERR_FILENO) ::close(given);
+  return device;
 }
 
 Result<Fd> open_fuse_device() {

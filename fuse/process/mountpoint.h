@@ -17,6 +17,11 @@ struct Mountpoint {
 // files and `non_empty` is not set.
 Result<Mountpoint> usable_mountpoint(const std::string& directory, bool non_empty);
 
+// Takes over the descriptor that a mount point "/dev/fd/N" names: child processes do not inherit it. Call it before the
+// process opens files, which would get the number of a closed descriptor. Errc::invalid: the name has no number, or N
+// is no open descriptor of /dev/fuse for reading and writing.
+Result<Fd> take_descriptor(const std::string& mount_point);
+
 Result<Fd> open_fuse_device();
 // As root: mounts `device` at options.directory. Store and directory are absolute paths. The mount is shown as
 // `options.store on options.directory type fuse.weft`.

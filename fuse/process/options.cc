@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "os/mounts.h"
 #include "weft/store/publish.h"
 
 namespace weft {
@@ -250,6 +251,18 @@ Status set_places(MountOptions& options, const std::vector<std::string_view>& po
   return {};
 }
 
+// Refuses options of a mount that another process has made, if that process alone can choose them. Announcing walks to
+// a directory, and writes to the mount.
+Status check_passed_options(const MountOptions& options) {
+  if (options.announce)
+    return usage(fmt::format("{}: {} needs a mount that mount.weft makes; name a directory", options.directory,
+                             options.publish ? "publish" : "announce"));
+  if (options.no_exec || !options.security.empty())
+    return usage(fmt::format("{}: {}: an option for the program that mounts", options.directory,
+                             options.no_exec ? "noexec" : printable(options.security)));
+  return {};
+}
+
 // Parses "--serve=3,4,5" and the like.
 Status set_inherited(CommandLine& line, std::string_view word) {
   if (word.empty()) return {};
@@ -297,6 +310,7 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments, c
         "publish with allow_other needs root; mount without allow_other, and each user with a mount of their own");
   if (!options.security.empty() && caller.uid != 0)
     return usage(fmt::format("{}: needs root", printable(options.security)));
+  if (names_descriptor(options.directory)) WEFT_CHECK(check_passed_options(options));
   if (!words.log_file.empty()) options.log_file = words.log_file;
   WEFT_CHECK(set_inherited(line, words.inherited));
   return line;
@@ -323,11 +337,12 @@ std::vector<std::string> to_words(const MountOptions& options) {
 }
 
 std::string help_text() {
-  return R"(usage: mount.weft [STORE] DIR [-o OPTION[,OPTION]...] [-fnsv]
+  return R"(usage: mount.weft [STORE] DIR|/dev/fd/N [-o OPTION[,OPTION]...] [-fnsv]
        mount -t weft STORE DIR [-o OPTION[,OPTION]...]
 
 Mounts the weft store in the directory STORE on DIR and returns when the mount
-answers. STORE may be left out if WEFT_STORE is set.
+answers. STORE may be left out if WEFT_STORE is set. With /dev/fd/N, another
+program has mounted and passes its open descriptor N of /dev/fuse.
 
   -o OPTIONS       mount options, see below
   -f               stay in the foreground

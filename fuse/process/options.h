@@ -16,7 +16,7 @@ namespace weft {
 
 struct MountOptions {
   std::string store;
-  std::string directory;
+  std::string directory;  // the mount point, or "/dev/fd/N" (os/mounts.h, names_descriptor())
   bool no_exec = false;
   bool allow_other = false;  // let other users in; on by default for root
   uid_t uid = 0;             // owner of the files shown; the mounting user by default

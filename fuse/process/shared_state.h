@@ -20,13 +20,19 @@ namespace weft {
 
 inline constexpr std::size_t kSharedTextMax = 192;
 
+enum class MountedBy : std::uint32_t {
+  this_program,   // by mount(2)
+  fusermount,     // fusermount3, which also unmounts
+  other_process,  // which passed its descriptor, and unmounts
+};
+
 struct SharedHead {
   std::uint64_t layout;  // kSharedLayout
   // Written by the supervisor before a server starts. Texts are zero-terminated.
   std::int32_t supervisor_pid;
-  std::uint32_t generation;                  // servers started before this one
-  std::uint32_t restarts;                    // servers that were lost before this one
-  std::uint32_t by_fusermount;               // 1: mounted by fusermount3
+  std::uint32_t generation;  // servers started before this one
+  std::uint32_t restarts;    // servers that were lost before this one
+  MountedBy mounted_by;
   char mount_id[24];                         // unique among mounts
   char mount_device[32];                     // "major:minor" of the mount; empty: unknown
   char last_loss[kSharedTextMax];            // reason of the last restart

@@ -79,7 +79,7 @@ Supervisor::Supervisor(MountOptions options, Launcher launcher, Fd open_versions
       announcer_(std::move(announcer)),
       stall_(seconds(options_.stall_s)) {}
 
-Status Supervisor::run(const std::function<void()>& ready) {
+Status Supervisor::run(const std::function<void()>& ready, Fd passed) {
   ready_ = ready;
   WEFT_TRY(signals_, open_signals());
   WEFT_TRY(SharedState state, SharedState::make());
@@ -87,7 +87,7 @@ Status Supervisor::run(const std::function<void()>& ready) {
   SharedHead& head = state_->head();
   head.supervisor_pid = ::getpid();
   WEFT_TRY(auto server, open_store_first());
-  auto device = mount_new(options_, head);
+  auto device = passed.valid() ? adopt_mount(std::move(passed), options_, head) : mount_new(options_, head);
   if (!device.ok()) {
     server.kill();
     server.wait(kServerEndPatience);
@@ -157,7 +157,7 @@ Status Supervisor::supervise() {
     if (!over_) announcer_.poll();
     if (!over_) poll_upgrades();
   }
-  log_info("{} is no longer mounted", options_.directory);
+  log_info("{} is no longer served", options_.directory);
   return outcome_;
 }
 
@@ -308,17 +308,20 @@ void Supervisor::reopen_logs() {
   announcer_.reopen_log();
 }
 
+// The server of a mount ends with the mount. A mount of another process stays, so its server is killed.
 void Supervisor::stop(std::string_view why) {
   if (stopping_) return;
   stopping_ = true;
   announcer_.stop();
   stop_deadline_ = Clock::now() + kServerEndPatience;
-  log_info("unmounting {}: {}", options_.directory, why);
+  log_info("{} {}: {}", unmounts() ? "unmounting" : "no longer serving", options_.directory, why);
   unmount(options_, state_->head());
+  if (!unmounts() && current_) current_->process.kill();
 }
 
 void Supervisor::give_up(std::string reason) {
-  outcome_ = Error{Errc::internal, fmt::format("{}: unmounted: {}", options_.directory, reason)};
+  outcome_ = Error{Errc::internal, fmt::format("{}: {}: {}", options_.directory,
+                                               unmounts() ? "unmounted" : "no longer served", reason)};
   // In the background, the caller logs this error; in the foreground it goes to stderr.
   if (options_.foreground && !options_.log_file.empty()) log_error("{}", outcome_.error().message);
   if (!options_.foreground) ::syslog(LOG_DAEMON | LOG_ERR, "mount.weft: %s", outcome_.error().message.c_str());

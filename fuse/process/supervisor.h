@@ -38,8 +38,9 @@ class Supervisor {
 
   // Mounts, and returns when the mount is gone or after a stop signal, on which it unmounts. Fails if it cannot mount,
   // or if it gives up on servers; it unmounts then too, so that no process waits for the mount. Calls `ready` when the
-  // mount answers.
-  Status run(const std::function<void()>& ready);
+  // mount answers. `passed`: a descriptor with which another process has mounted. The supervisor then serves that
+  // mount, and only closes the descriptor where it would unmount.
+  Status run(const std::function<void()>& ready, Fd passed = Fd());
   // Resumes a mount that another program held, and goes on like run().
   Status resume(const InheritedEnds& inherited);
 
@@ -78,6 +79,7 @@ class Supervisor {
   void check_stall();
   void reopen_logs();
   void stop(std::string_view why);
+  bool unmounts() const { return state_->head().mounted_by != MountedBy::other_process; }
   void give_up(std::string reason);
 
   // supervisor_upgrade.cc

@@ -30,6 +30,12 @@ namespace {
 constexpr std::size_t kStatusMax = 1U << 20U;
 constexpr timeval kUpgradeMax{90, 0};  // longer than the supervisor waits for the new program
 constexpr std::string_view kUpgraded = ".";
+constexpr char kMountInfo[] = "/proc/self/mountinfo";
+constexpr std::uint64_t kMountInfoMax = 64U << 20U;
+constexpr std::uint64_t kFdInfoMax = 64U << 10U;
+constexpr std::string_view kDescriptors = "/dev/fd/";
+constexpr std::string_view kConnection = "fuse_connection:";
+constexpr unsigned kMinorBits = 20;  // of a device number inside the kernel
 
 // Decodes the \ooo escapes by which mountinfo writes blanks and backslashes.
 std::string unescaped(std::string_view text) {
@@ -107,26 +113,51 @@ std::uint64_t number_of(std::string_view text) {
   return parse_u64(text).value_or(0);
 }
 
-}  // namespace
+struct MountLine {
+  WeftMount mount;
+  std::string_view root;  // the directory of the file system that is mounted
+  std::string_view type;
+};
 
-std::vector<WeftMount> parse_mountinfo(std::string_view text) {
-  std::vector<WeftMount> mounts;
+std::vector<MountLine> mount_lines(std::string_view text) {
+  std::vector<MountLine> lines;
   for (std::string_view line : split(text, '\n')) {
     // id parent device root DIRECTORY options [optional…] - TYPE SOURCE options
     auto dash = line.find(" - ");
     if (dash == std::string_view::npos) continue;
     auto before = split(line.substr(0, dash), ' ');
     auto after = split(line.substr(dash + 3), ' ');
-    if (before.size() < 6 || after.size() < 2 || after[0] != "fuse.weft") continue;
-    mounts.push_back({unescaped(before[4]), unescaped(after[1]), std::string(before[2]), number_of(before[0])});
+    if (before.size() < 6 || after.size() < 2) continue;
+    lines.push_back({{unescaped(before[4]), unescaped(after[1]), std::string(before[2]), number_of(before[0])},
+                     before[3],
+                     after[0]});
   }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<WeftMount> parse_mountinfo(std::string_view text) {
+  std::vector<WeftMount> mounts;
+  for (MountLine& line : mount_lines(text))
+    if (line.type == "fuse.weft") mounts.push_back(std::move(line.mount));
   return mounts;
 }
 
 Result<std::vector<WeftMount>> weft_mounts() {
-  constexpr std::uint64_t kBytesMax = 64U << 20U;
-  WEFT_TRY(const std::string text, read_kernel_file("/proc/self/mountinfo", kBytesMax));
+  WEFT_TRY(const std::string text, read_kernel_file(kMountInfo, kMountInfoMax));
   return parse_mountinfo(text);
+}
+
+std::string parse_directory(std::string_view mountinfo, std::string_view device) {
+  for (const MountLine& line : mount_lines(mountinfo))
+    if (line.mount.device == device && line.root == "/") return line.mount.directory;
+  return "";
+}
+
+std::string directory_of_device(std::string_view device) {
+  const auto text = read_kernel_file(kMountInfo, kMountInfoMax);
+  return text.ok() ? parse_directory(*text, device) : "";
 }
 
 Result<std::vector<WeftMount>> mounts_of(const std::string& store) {
@@ -152,6 +183,25 @@ Result<Fd> open_cached(const std::string& path, std::string_view device) {
   if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &facts) != 0) return sys_error(errno, path);
   if (fmt::format("{}:{}", facts.stx_dev_major, facts.stx_dev_minor) != device) return other_file_system(path);
   return fd;
+}
+
+bool names_descriptor(std::string_view mount_point) {
+  return mount_point.starts_with(kDescriptors);
+}
+
+std::string parse_fdinfo(std::string_view text) {
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with(kConnection)) continue;
+    const auto blanks = line.find_first_not_of(" \t", kConnection.size());
+    const auto number = parse_u64(blanks == std::string_view::npos ? "" : line.substr(blanks));
+    if (number) return fmt::format("{}:{}", *number >> kMinorBits, *number & ((1U << kMinorBits) - 1));
+  }
+  return "";
+}
+
+std::string served_device(int fd) {
+  const auto text = read_kernel_file(fmt::format("/proc/self/fdinfo/{}", fd), kFdInfoMax);
+  return text.ok() ? parse_fdinfo(*text) : "";
 }
 
 Result<std::string> mount_point_path(const std::string& directory) {

@@ -25,6 +25,11 @@ struct WeftMount {
 // Returns the weft mounts in a text in the format of /proc/self/mountinfo, in the text's order.
 std::vector<WeftMount> parse_mountinfo(std::string_view text);
 Result<std::vector<WeftMount>> weft_mounts();
+// Returns the directory where the root of the file system `device` ("major:minor"), of any type, was mounted first, in
+// such a text; "" if the text has no such mount.
+std::string parse_directory(std::string_view mountinfo, std::string_view device);
+// The same, from /proc/self/mountinfo.
+std::string directory_of_device(std::string_view device);
 // Returns the mounts of the store in this directory.
 Result<std::vector<WeftMount>> mounts_of(const std::string& store);
 // Returns the visible weft mount at `directory`, a real path: the last one that was mounted there. Ignores a mount of
@@ -35,6 +40,15 @@ std::optional<WeftMount> top_mount(const std::vector<WeftMount>& mounts, std::st
 // cache of names. No server is asked, so a server may open a directory of its own mount. While the descriptor is open,
 // the cache keeps the name. Errc::busy: a part of the path is not in the cache.
 Result<Fd> open_cached(const std::string& path, std::string_view device);
+
+// True for a mount point such as "/dev/fd/5": the name of an open descriptor of /dev/fuse, with which another process
+// has mounted.
+bool names_descriptor(std::string_view mount_point);
+// Returns the device number ("major:minor") of the mount that a descriptor of /dev/fuse serves, from a text in the
+// format of /proc/self/fdinfo/N. Without a mount and on older kernels the text has no number, and the result is "".
+std::string parse_fdinfo(std::string_view text);
+// The same, for a descriptor of this process.
+std::string served_device(int fd);
 
 // Returns the real path, even if `directory` is a mount point whose server is dead and stat(2) of it fails.
 Result<std::string> mount_point_path(const std::string& directory);

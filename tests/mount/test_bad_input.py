@@ -16,8 +16,8 @@ import numpy
 import pytest
 
 import malformed
-from weftlib import (NOBODY, WEFT, Mount, Store, environment, files_below, programs_for_everybody, random_bytes,
-                     random_tensors, run, safetensors_bytes, store_with, write_model)
+from weftlib import (NOBODY, WEFT, Mount, Store, assert_refused, environment, files_below, programs_for_everybody,
+                     random_bytes, random_tensors, run, safetensors_bytes, store_with, write_model)
 
 MEMORY_MAX = 1 << 30  # address space is not memory, but what a small file makes a reader take must fit here easily
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -37,16 +37,6 @@ def unchanged(kept):
     assert (kept.state(), kept.pack_bytes()) == before
     assert list((kept.path / "tmp").iterdir()) == []
     kept.assert_sound()
-
-
-def assert_refused(done, *words):
-    """Exit code 1 and one line; a crash would be a negative code."""
-    assert done.returncode == 1, (done.returncode, done.stdout, done.stderr)
-    lines = done.stderr.rstrip("\n").split("\n")
-    assert len(lines) == 1 and lines[0], done.stderr
-    assert len(lines[0]) < 1000 and lines[0].isprintable(), lines[0]
-    for word in words:
-        assert str(word) in lines[0], lines[0]
 
 
 def limit_memory():

@@ -5,20 +5,11 @@ import signal
 
 import pytest
 
-from weftlib import (MOUNT_WEFT, NOBODY, WEFT, Mount, Store, files_below, foreground_mount, is_mounted,
-                     programs_for_everybody, random_tensors, run, store_with, wait_until, write_model)
+from weftlib import (MOUNT_FAILED, MOUNT_WEFT, NOBODY, WEFT, Mount, Store, assert_refused, files_below,
+                     foreground_mount, is_mounted, programs_for_everybody, random_tensors, run, store_with, wait_until,
+                     write_model)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-MOUNT_FAILED = 32  # as mount(8) numbers it
-
-
-def assert_refused(done, *words, code=1):
-    """Failure, and one line that says why."""
-    assert done.returncode == code, (done.returncode, done.stderr)
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-    for word in words:
-        assert str(word) in lines[0]
 
 
 def try_mount(store_path, where, *options):

@@ -20,6 +20,9 @@ constexpr CommandInfo kMountInfo = {
         "Runs mount.weft and returns when the mount answers. The last line of output\n"
         "suggests a first command.\n"
         "\n"
+        "With /dev/fd/N, another program has mounted and passes its open descriptor N of\n"
+        "/dev/fuse. The command then serves that mount, which needs no privilege.\n"
+        "\n"
         "weft looks for mount.weft in its own directory, in the sbin and bin beside that,\n"
         "along PATH, and in /usr/sbin and /sbin. mount.weft(8) describes the options.\n"
         "`mount -t weft STORE DIR` and a line in /etc/fstab do the same.\n"
@@ -38,7 +41,7 @@ constexpr std::chrono::seconds kPatience{10};  // longest wait for the status of
 class MountCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.argument("DIR", directory_, OptionSet::Need::required, "the directory to mount on");
+    options.argument("DIR", directory_, OptionSet::Need::required, "the directory to mount on, or /dev/fd/N");
     options.values("-o,--options", "OPTIONS", options_, "mount options, separated by commas");
     options.flag("--upgrade", upgrade_, "replace the program of the live mount DIR");
     options.flag("-f,--foreground", foreground_, "stay in the foreground until it is unmounted");
@@ -60,7 +63,8 @@ class MountCommand final : public Command {
     context.environment().out.flush();
     if (foreground_) return become_program(std::move(words));
     WEFT_TRY(const int code, run_program(std::move(words)));
-    if (code == kExitDone && !context.quiet) WEFT_CHECK(print_hint(context));
+    const bool has_path = !names_descriptor(directory_);
+    if (code == kExitDone && has_path && !context.quiet) WEFT_CHECK(print_hint(context));
     return code;
   }
 

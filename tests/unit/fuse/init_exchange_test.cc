@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
@@ -113,6 +114,24 @@ TEST_CASE("the first server answers the kernel, with passthrough; the next one a
   CHECK(notice.error == kernel::kNotifyResend);
   CHECK(notice.unique == 0);
   CHECK(device.silent());
+}
+
+TEST_CASE("a first request that is not FUSE_INIT fails, and its caller hears of it") {
+  for (const std::uint32_t opcode : {kernel::kOpRead, kernel::kOpForget}) {
+    const Device device;
+    InitWords words{};
+    InitRequest request = init_request(0);
+    request.header.opcode = opcode;
+    REQUIRE(::send(device.kernel.get(), &request, sizeof request, 0) == sizeof request);
+    CHECK(keep_init(device.ours.get(), words).error().code == Errc::unsupported);
+    CHECK(words.length == 0);
+    if (opcode == kernel::kOpRead) {
+      const auto answer = device.take<kernel::OutHeader>();
+      CHECK(answer.unique == kInitUnique);
+      CHECK(answer.error == -EIO);
+    }
+    CHECK(device.silent());
+  }
 }
 
 TEST_CASE("that files open direct are mapped is agreed on where the kernel offers it, once for all servers") {

@@ -111,6 +111,18 @@ TEST_CASE("usage errors say what was wrong") {
   CHECK(message_of({"a", "b", "-x"}).find("-x") != std::string::npos);
 }
 
+TEST_CASE("a passed descriptor leaves options of the mount to the program that mounts") {
+  const auto options = parsed({"s", "/dev/fd/5", "-f", "-ocold=fetch,allow_other,nonempty,umask=027,xattr"});
+  CHECK(options.directory == "/dev/fd/5");
+  CHECK(options.cold == ColdPolicy::fetch);
+  CHECK(parsed({"s", "/dev/fd/x"}).directory == "/dev/fd/x");  // refused when it is taken over
+  CHECK(message_of({"s", "/dev/fd/5", "-oannounce"}).find("/dev/fd/5: announce needs") != std::string::npos);
+  CHECK(message_of({"s", "/dev/fd/5", "-opublish"}).find("/dev/fd/5: publish needs") != std::string::npos);
+  CHECK(message_of({"s", "/dev/fd/5", "-onoexec"}).find("/dev/fd/5: noexec: an option for") != std::string::npos);
+  CHECK_FALSE(parse({"s", "/dev/fd/5", "-ocontext=a"}, {0, 0, ""}).ok());
+  CHECK(parse({"s", "/mnt", "-ocontext=a"}, {0, 0, ""}).ok());
+}
+
 TEST_CASE("options of libfuse and of SELinux") {
   const auto options = parsed({"s", "d", "-oauto_unmount,fsname=x,subtype=y,noexec"});
   CHECK(options.no_exec);

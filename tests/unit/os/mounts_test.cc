@@ -36,6 +36,27 @@ TEST_CASE("the last mount on a directory is the one that shows") {
   CHECK_FALSE(top_mount(mounts, "/mn").has_value());
 }
 
+TEST_CASE("the mount of a descriptor is found by its device number") {
+  CHECK(parse_fdinfo("pos:\t0\nflags:\t02104002\nmnt_id:\t58\nino:\t90\nfuse_connection:\t39\n") == "0:39");
+  CHECK(parse_fdinfo("fuse_connection:\t8388609\n") == "8:1");
+  for (const char* const text : {"", "pos:\t0\nino:\t90\n", "fuse_connection:\n", "fuse_connection:\tx\n"})
+    CHECK(parse_fdinfo(text).empty());
+  constexpr std::string_view kMounts =
+      "30 22 0:39 /models /bound rw - fuse /a rw\n"
+      "31 22 0:39 / /mnt\\040point rw - fuse.other /a rw\n"
+      "32 22 0:39 / /again rw - fuse.other /a rw\n";
+  CHECK(parse_directory(kMounts, "0:39") == "/mnt point");
+  CHECK(parse_directory(kMounts, "0:3").empty());
+  CHECK(parse_directory(kMounts, "").empty());
+}
+
+TEST_CASE("a mount point that names a descriptor") {
+  CHECK(names_descriptor("/dev/fd/5"));
+  CHECK(names_descriptor("/dev/fd/x"));
+  for (const char* const path : {"/dev/fd", "/dev/fdx/5", "dev/fd/5", "/mnt/dev/fd/5", ""})
+    CHECK_FALSE(names_descriptor(path));
+}
+
 TEST_CASE("a directory is opened from the kernel's cache of names") {
   const testing::TempDir dir;
   const struct stat st = testing::must(stat_file(dir.path()));
