@@ -1,5 +1,5 @@
 // Unix stream sockets as Results: listen, connect, identify the peer, send and receive bytes with descriptors. Sockets
-// made here are non-blocking and close-on-exec. TCP is used elsewhere; here is the check of an address for it.
+// made here are non-blocking and close-on-exec.
 #pragma once
 
 #include <sys/types.h>
@@ -55,10 +55,5 @@ Result<Received> receive_some(int socket, std::span<std::byte> into);
 
 // poll(2) on one descriptor; false on a timeout. A negative timeout waits for ever.
 bool wait_for(int fd, short events, std::chrono::milliseconds timeout);
-
-// Checks that a program could listen at this address over TCP: binds a socket there, and closes it. Port 0: any port.
-// Errc::invalid: the host has no address, or no interface of this machine has it. Errc::busy: another program has the
-// port.
-Status check_own_address(const std::string& host, std::uint16_t port);
 
 }  // namespace weft

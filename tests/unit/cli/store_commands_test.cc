@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "control/server.h"
-#include "os/acting_as.h"
+#include "os/lookups/users.h"
 #include "os/sys.h"
 #include "run.h"
 #include "testing.h"
