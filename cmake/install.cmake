@@ -3,14 +3,22 @@ include(GNUInstallDirs)
 set(WEFT_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING
     "Where zsh looks for completions (Debian's packages: share/zsh/vendor-completions)")
 
-install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT weft)
-install(TARGETS mount.weft RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
-# mount(8) looks for a program by the file system's type, which is weft or, as the kernel shows it, fuse.weft.
+# The programs of the build folder find each other as the installed ones do: beside themselves (os/programs.h). mount(8)
+# looks for a program by the file system's type, which is weft or, as the kernel shows it, fuse.weft.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/fuse ${CMAKE_BINARY_DIR}/installed)
 file(CREATE_LINK mount.weft ${CMAKE_BINARY_DIR}/fuse/mount.fuse.weft SYMBOLIC)
-install(FILES ${CMAKE_BINARY_DIR}/fuse/mount.fuse.weft DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
-# The programs of the build folder find each other as the installed ones do: beside themselves (os/programs.h).
-file(CREATE_LINK ../../fuse/mount.weft ${CMAKE_BINARY_DIR}/src/cli/mount.weft SYMBOLIC)
 file(CREATE_LINK ../src/cli/weft ${CMAKE_BINARY_DIR}/fuse/weft SYMBOLIC)
+file(CREATE_LINK ../../fuse/mount.weft ${CMAKE_BINARY_DIR}/src/cli/mount.weft SYMBOLIC)
+install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT weft)
+if(WEFT_STATIC)  # one file is both programs
+  file(RELATIVE_PATH from_sbin ${CMAKE_INSTALL_FULL_SBINDIR} ${CMAKE_INSTALL_FULL_BINDIR}/weft)
+  file(CREATE_LINK ../src/cli/weft ${CMAKE_BINARY_DIR}/fuse/mount.weft SYMBOLIC)
+  file(CREATE_LINK ${from_sbin} ${CMAKE_BINARY_DIR}/installed/mount.weft SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/mount.weft DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
+else()
+  install(TARGETS mount.weft RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
+endif()
+install(FILES ${CMAKE_BINARY_DIR}/fuse/mount.fuse.weft DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weft)
 
 foreach(page weft.1 weft-store.5 weft.conf.5 weft.7 weft-find.7 weft-registry.7 mount.weft.8)
   string(REGEX REPLACE ".*\\." "" section ${page})

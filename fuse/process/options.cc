@@ -333,7 +333,7 @@ answers. STORE may be left out if WEFT_STORE is set.
   -n, -v           accepted for mount(8), without effect
   -t TYPE, -N NS   accepted for mount(8), without effect
   -h, --help       print this text and exit
-  -V, --version    print the version, the commit and the build type, and exit
+  -V, --version    print the version, the build and the program's path, and exit
 
 Mount options:
   allow_other      let other users in (default if root mounts)

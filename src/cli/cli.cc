@@ -122,7 +122,8 @@ class Program {
       return usage_error(words.rest,
                          fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
-    if (given("--version", "-V")) return print(fmt::format("weft {}\n", environment_.version));
+    if (given("--version", "-V"))
+      return print(fmt::format("weft {}, {}\n", environment_.version, environment_.program));
     if (words.command == "help" || given("--help", "-h")) return print(program_help());
     if (!words.rest.empty() && words.rest.front() != "--store" && words.rest.front() != "--trust-store")
       return usage_error(words.rest,
@@ -149,7 +150,7 @@ class Program {
         "                 $XDG_DATA_HOME/weft, usually ~/.local/share/weft, for other users)\n"
         "  --trust-store  as root, use the store even if other users can write to it\n"
         "  -h, --help     print this text; `weft COMMAND --help` describes a command\n"
-        "  -V, --version  print the version, the commit and the build type\n\n"
+        "  -V, --version  print the version, the build and the path of this program\n\n"
         "MODEL[@V] names a version: V is a number, a tag or \"latest\". The default is the\n"
         "latest version. weft(1) is the manual.\n"
         "Exit codes: 0 success, 1 failure, 2 wrong usage, 128 + N stopped by signal N.\n";

@@ -39,7 +39,7 @@ constexpr std::pair<std::string_view, std::string_view> kProgramOptions[] = {
     {kStoreOption, "the directory of the store"},
     {"--trust-store", "as root, use the store even if other users can write to it"},
     {"--help", "print a summary"},
-    {"--version", "print the version, the commit and the build type"},
+    {"--version", "print the version, the build and the path of this program"},
 };
 
 bool is_option(std::string_view word) {

@@ -33,6 +33,15 @@ constexpr int kKillsToStop = 10;             // then a thread that its tracer st
 // Fields of /proc/PID/status. The name of the process stands before them, without line ends.
 constexpr std::string_view kState = "\nState:\t";
 constexpr std::string_view kTracer = "\nTracerPid:\t";
+constexpr std::string_view kDeleted = " (deleted)";  // what the kernel adds to the path of a file without a name
+
+bool is_in_this_file([[maybe_unused]] std::string_view name) {
+#ifdef WEFT_STATIC
+  return name == "weft" || name == "mount.weft";
+#else
+  return false;
+#endif
+}
 
 // The functions up to guard() run in a child of a process with threads: they make system calls only.
 bool takes_rights(const UserIds& user) {
@@ -164,11 +173,12 @@ bool has_ended(pid_t program, int kills) {
 
 }  // namespace
 
-std::optional<std::string> find_program(const std::string& name, const std::string& own_directory,
+std::optional<std::string> find_program(const std::string& name, const std::string& own_program,
                                         const std::string& path) {
+  if (is_in_this_file(name) && ::access(own_program.c_str(), X_OK) == 0) return own_program;
   std::string along = path + ":/usr/sbin:/sbin";
-  if (!own_directory.empty())
-    along = own_directory + ":" + own_directory + "/../sbin:" + own_directory + "/../bin:" + along;
+  if (const std::string own = std::filesystem::path(own_program).parent_path().string(); !own.empty())
+    along = own + ":" + own + "/../sbin:" + own + "/../bin:" + along;
   for (const std::string_view directory : split(along, ':')) {
     if (directory.empty()) continue;
     std::string candidate = std::string(directory) + "/" + name;
@@ -177,9 +187,11 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
   return std::nullopt;
 }
 
-std::string own_program_directory() {
+std::string own_program() {
   std::error_code unknown;
-  return std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path().string();
+  std::string path = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  return path;
 }
 
 Result<pid_t> start_program(ChildProgram child) {

@@ -30,7 +30,7 @@ usr/share/man/man8/mount.weft.8
 usr/share/man/man8/weftd.8
 usr/share/zsh/site-functions/_weft
 """.split()
-VERSION = re.compile(r"\d+\.\d+\.\d+ \(commit ([0-9a-f]{12,64}|unknown), (\w+)\)\n")
+VERSION = re.compile(r"\d+\.\d+\.\d+ \(commit ([0-9a-f]{12,64}|unknown), (\w+)\)")
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,11 @@ def test_programs_and_the_units(installed):
 
 
 def test_version_names_the_commit_and_the_build_type(installed):
-    """In one line, the same for all programs."""
+    """In one line, the same for all programs, and then the program's own path."""
     texts = set()
     for program in ("bin/weft", "sbin/weftd", "sbin/mount.weft"):
-        name, text = run([installed / "usr" / program, "--version"]).stdout.split(" ", 1)
+        path = installed / "usr" / program
+        name, text = run([path, "--version"]).stdout.removesuffix(f", {path.resolve()}\n").split(" ", 1)
         assert name == program.split("/")[1]
         texts.add(text)
     build_type = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w+)$", (BUILD / "CMakeCache.txt").read_text(), flags=re.M)[1]

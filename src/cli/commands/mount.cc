@@ -21,6 +21,7 @@ namespace {
 
 constexpr timeval kUpgradeMax{90, 0};  // longer than the supervisor waits for the new program
 constexpr std::string_view kDone = ".";
+constexpr char kMountProgram[] = "mount.weft";
 
 Result<Fd> connect_to(const std::string& control) {
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -83,12 +84,12 @@ class MountCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    auto program = find_program(context.environment(), "mount.weft");
+    const auto program = find_program(context.environment(), kMountProgram);
     if (!program)
       return Error{Errc::not_found, "mount.weft: not found beside weft, along PATH, in /usr/sbin or in /sbin"};
     if (upgrade_) return upgrade(context, *program);
     WEFT_TRY(std::string store, absolute_store(context));
-    std::vector<std::string> words = {*program, store, directory_};
+    std::vector<std::string> words = {kMountProgram, store, directory_};
     if (foreground_) words.push_back("-f");
     if (context.trusts_store()) words.insert(words.end(), {"-o", "trust_store"});
     for (const std::string& option : options_) {
@@ -96,8 +97,8 @@ class MountCommand final : public Command {
       words.push_back(option);
     }
     context.environment().out.flush();
-    if (foreground_) return become_program(std::move(words));
-    WEFT_TRY(const int code, run_program(std::move(words)));
+    if (foreground_) return become_program(*program, std::move(words));
+    WEFT_TRY(const int code, run_program(*program, std::move(words)));
     if (code == kExitDone && !context.quiet) WEFT_CHECK(print_hint(context));
     return code;
   }

@@ -20,33 +20,33 @@
 namespace weft {
 namespace {
 
-Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
+Result<int> run_with_stderr(const std::string& program, std::vector<std::string>& words, int errors) {
   std::vector<char*> argv = argv_of(words);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
   pid_t child = 0;
-  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int failed = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return sys_error(failed, words[0]);
+  if (failed != 0) return sys_error(failed, program);
   int status = 0;
-  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, words[0]);
+  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, program);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 }  // namespace
 
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name) {
-  return find_program(name, environment.program_directory, environment.variable("PATH").value_or(""));
+  return find_program(name, environment.program, environment.variable("PATH").value_or(""));
 }
 
-Result<int> run_program(std::vector<std::string> words) {
-  return run_with_stderr(words, STDERR_FILENO);
+Result<int> run_program(const std::string& program, std::vector<std::string> words) {
+  return run_with_stderr(program, words, STDERR_FILENO);
 }
 
-Result<int> run_program(std::vector<std::string> words, std::string& errors) {
-  WEFT_TRY(const Fd file, memory_file("stderr of " + words[0]));
-  WEFT_TRY(const int code, run_with_stderr(words, file.get()));
+Result<int> run_program(const std::string& program, std::vector<std::string> words, std::string& errors) {
+  WEFT_TRY(const Fd file, memory_file("stderr of " + program));
+  WEFT_TRY(const int code, run_with_stderr(program, words, file.get()));
   errors = message_in(file);
   return code;
 }
@@ -78,9 +78,9 @@ Result<std::string> spec_at(Store& store, const std::string& path) {
   return Error{Errc::not_found, fmt::format("{}: expected the path of a version in a mount of {}", path, store.path())};
 }
 
-Error become_program(std::vector<std::string> words) {
-  ::execv(words[0].c_str(), argv_of(words).data());
-  return sys_error(errno, words[0]);
+Error become_program(const std::string& program, std::vector<std::string> words) {
+  ::execv(program.c_str(), argv_of(words).data());
+  return sys_error(errno, program);
 }
 
 }  // namespace weft

@@ -14,15 +14,15 @@
 
 namespace weft {
 
-// Finds the program `name` as find_program() of os/programs.h does, from this program's directory and the environment's
+// Finds the program `name` as find_program() of os/programs.h does, from this program's path and the environment's
 // PATH.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
 
-// Runs a program and waits for it. `words`: its path, then its arguments. Returns its exit code, or 128 + the signal
-// that ended it.
-Result<int> run_program(std::vector<std::string> words);
+// Runs the program at a path and waits for it. `words`: the name that it is started by, then its arguments. Returns its
+// exit code, or 128 + the signal that ended it.
+Result<int> run_program(const std::string& program, std::vector<std::string> words);
 // Stores the program's stderr in `errors` (up to 4 KiB); it does not appear on this process's stderr.
-Result<int> run_program(std::vector<std::string> words, std::string& errors);
+Result<int> run_program(const std::string& program, std::vector<std::string> words, std::string& errors);
 // Returns the directory of a version in models/ or datasets/ of a mount of the store; "" if the store is not mounted.
 std::string mounted_path(Store& store, std::string_view model, std::uint64_t number);
 // The reverse: returns the MODEL[@V] of a path in a mount of the store, of a version or of a file in it
@@ -30,6 +30,6 @@ std::string mounted_path(Store& store, std::string_view model, std::uint64_t num
 // gone. If its model was renamed, the message has the new name.
 Result<std::string> spec_at(Store& store, const std::string& path);
 // Replaces this process by the program (exec). Returns only after a failure.
-Error become_program(std::vector<std::string> words);
+Error become_program(const std::string& program, std::vector<std::string> words);
 
 }  // namespace weft

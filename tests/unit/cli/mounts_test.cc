@@ -30,10 +30,11 @@ TEST_CASE("the path of a mount point") {
 }
 
 TEST_CASE("programs are run with their arguments, and their exit codes come back") {
-  CHECK(*weft::run_program({"/bin/sh", "-c", "exit $#", "sh", "a b", "c"}) == 2);
-  CHECK(*weft::run_program({"/bin/sh", "-c", "kill -9 $$"}) == 128 + 9);
-  CHECK(weft::run_program({"/nonexistent/program"}).error().code == weft::Errc::not_found);
-  CHECK(weft::become_program({"/nonexistent/program"}).code == weft::Errc::not_found);
+  CHECK(*weft::run_program("/bin/sh", {"sh", "-c", "exit $#", "sh", "a b", "c"}) == 2);
+  CHECK(*weft::run_program("/bin/sh", {"sh", "-c", "kill -9 $$"}) == 128 + 9);
+  CHECK(*weft::run_program("/bin/sh", {"called so", "-c", "test \"$0\" = 'called so'"}) == 0);
+  CHECK(weft::run_program("/nonexistent/program", {"program"}).error().code == weft::Errc::not_found);
+  CHECK(weft::become_program("/nonexistent/program", {"program"}).code == weft::Errc::not_found);
 }
 
 TEST_CASE("a program is looked for beside weft first, then along PATH") {
@@ -43,11 +44,11 @@ TEST_CASE("a program is looked for beside weft first, then along PATH") {
   weft::CliEnvironment environment{.out = stream,
                                    .err = stream,
                                    .variable = [](const std::string&) { return std::optional<std::string>("/bin"); },
-                                   .program_directory = dir.path(),
+                                   .program = dir / "weft",
                                    .interrupt = interrupt};
   CHECK(weft::find_program(environment, "sh") == "/bin/sh");
   CHECK_FALSE(weft::find_program(environment, "no-such-program-at-all"));
-  REQUIRE(*weft::run_program({"/bin/cp", "/bin/true", dir / "sh"}) == 0);
+  REQUIRE(*weft::run_program("/bin/cp", {"cp", "/bin/true", dir / "sh"}) == 0);
   CHECK(weft::find_program(environment, "sh") == dir / "sh");
 }
 
