@@ -10,11 +10,26 @@ macro(weft_need found library package)
   endif()
 endmacro()
 
+# What is linked is an archive in a static program, for which Debian has none of fmt and spdlog: they are used by their
+# headers alone there.
+if(WEFT_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+  set(WEFT_FMT fmt::fmt-header-only)
+  set(WEFT_SPDLOG spdlog::spdlog_header_only)
+else()
+  set(WEFT_FMT fmt::fmt)
+  set(WEFT_SPDLOG spdlog::spdlog)
+endif()
+
 find_package(Threads REQUIRED)
 find_package(fmt QUIET)
 weft_need(fmt_FOUND fmt libfmt-dev)
 find_package(spdlog QUIET)
 weft_need(spdlog_FOUND spdlog libspdlog-dev)
+if(WEFT_STATIC AND TARGET ${WEFT_SPDLOG})  # Debian's asks for the shared library of fmt
+  set_target_properties(${WEFT_SPDLOG} PROPERTIES INTERFACE_LINK_LIBRARIES "Threads::Threads;${WEFT_FMT}")
+endif()
 find_package(OpenSSL QUIET)
 weft_need(OPENSSL_FOUND OpenSSL libssl-dev)
 find_path(CLI11 CLI/CLI.hpp)
@@ -50,6 +65,11 @@ if(missing_libraries)
 endif()
 
 # One machine does without what a cluster needs.
+if(WEFT_STATIC)
+  set(WEFT_NET OFF)
+  set(WEFT_DAEMON OFF)
+  return()
+endif()
 find_package(CURL QUIET)
 find_path(TOMLPLUSPLUS toml++/toml.h)
 if(LIBFABRIC_FOUND AND SODIUM_FOUND)

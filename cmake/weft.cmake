@@ -9,7 +9,7 @@ set(WEFT_COMMON_HEADERS
 function(weft_common_headers name)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "")  # leaves an equal file as it is
   add_library(weft_${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
-  target_link_libraries(weft_${name} PRIVATE fmt::fmt)
+  target_link_libraries(weft_${name} PRIVATE ${WEFT_FMT})
   target_precompile_headers(weft_${name} PRIVATE ${WEFT_COMMON_HEADERS} ${ARGN})
 endfunction()
 

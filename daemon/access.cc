@@ -1,29 +1,17 @@
 #include "daemon/access.h"
 
 #include <fmt/core.h>
-#include <grp.h>
-#include <pwd.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <vector>
 
 #include "base/text.h"
-#include "os/acting_as.h"
+#include "os/lookups/users.h"
 #include "os/sys.h"
 
 namespace weft {
 namespace {
-
-constexpr std::size_t kEntryBytes = 64U << 10U;  // largest entry of the user and group databases
-
-template <class Entry, class Lookup>
-bool known(Entry& entry, Lookup lookup, const std::string& name) {
-  std::vector<char> bytes(kEntryBytes);
-  Entry* found = nullptr;
-  return lookup(name.c_str(), &entry, bytes.data(), bytes.size(), &found) == 0 && found != nullptr;
-}
 
 std::optional<std::uint32_t> id_of(const std::string& text) {
   const auto number = parse_u64(text);
@@ -31,16 +19,12 @@ std::optional<std::uint32_t> id_of(const std::string& text) {
   return static_cast<std::uint32_t>(*number);
 }
 
-// Adds to `ids` the number `name`, or the id that `lookup` finds for the name.
-template <class Entry, class Lookup, class Id>
-Status add(const std::string& name, std::string_view kind, Lookup lookup, Id Entry::*id, std::set<Id>& ids) {
-  Entry entry{};
-  if (const auto number = id_of(name))
-    ids.insert(*number);
-  else if (known(entry, lookup, name))
-    ids.insert(entry.*id);
-  else
-    return Error{Errc::invalid, fmt::format("no {} \"{}\" on this machine", kind, printable(name))};
+// Adds to `ids` the number `name`, or the id that `look_up` finds for the name.
+template <class Id>
+Status add(const std::string& name, Result<Id> (*look_up)(const std::string&), std::set<Id>& ids) {
+  if (const auto number = id_of(name)) return ids.insert(*number), Status{};
+  WEFT_TRY(const Id id, look_up(name));
+  ids.insert(id);
   return {};
 }
 
@@ -49,8 +33,7 @@ Status add(const std::string& name, std::string_view kind, Lookup lookup, Id Ent
 Result<Grant> parse_grant(std::span<const std::string> who) {
   Grant grant;
   for (const std::string& one : who)
-    WEFT_CHECK(one.starts_with('@') ? add(one.substr(1), "group", ::getgrnam_r, &group::gr_gid, grant.groups)
-                                    : add(one, "user", ::getpwnam_r, &passwd::pw_uid, grant.users));
+    WEFT_CHECK(one.starts_with('@') ? add(one.substr(1), group_id, grant.groups) : add(one, user_id, grant.users));
   return grant;
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "os/programs.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -40,7 +41,7 @@ std::string help_text() {
     row(fmt::format("{} {}", option_of(setting), setting.placeholder), setting.help);
   row("--check", "check the settings and what they name, print all that is wrong, and exit");
   row("-h, --help", "print this text and exit");
-  row("-V, --version", "print the version, the commit and the build type, and exit");
+  row("-V, --version", "print the version, the build and the path of this program, and exit");
   return text;
 }
 
@@ -128,7 +129,7 @@ Status act(const CommandLine& line) {
       std::cout << help_text();
       return {};
     case CommandLine::Action::version:
-      std::cout << "weftd " << version_text() << '\n';
+      std::cout << "weftd " << version_text() << ", " << own_program() << '\n';
       return {};
     case CommandLine::Action::check:  // run_weftd() does it
       return {};

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "os/unix_socket.h"
+#include "os/lookups/own_address.h"
 #include "peers/address.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/transport.h"

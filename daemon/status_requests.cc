@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "os/programs.h"
 #include "weft/store/scrub.h"
 #include "weft/store/snapshot.h"
 
@@ -87,7 +88,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   const auto config = parts.config.get();
   JsonWriter json;
   json.begin_object().member("weft", WEFT_VERSION).member("pid", std::uint64_t{static_cast<unsigned>(::getpid())});
-  json.member("since", utc_time(parts.since_ns)).member("name", config->name);
+  json.member("program", own_program()).member("since", utc_time(parts.since_ns)).member("name", config->name);
   json.member("provider", config->provider).member("origin", config->origin);
   json.member("location", config->location);
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);

@@ -42,7 +42,7 @@ Result<std::unique_ptr<DraftTree>> open_drafts(const MountOptions& options) {
 
 PublisherOptions publishing(const MountOptions& options, const SharedHead& head) {
   const char* path = std::getenv("PATH");
-  const auto program = find_program("weft", own_program_directory(), path == nullptr ? "" : path);
+  const auto program = find_program("weft", own_program(), path == nullptr ? "" : path);
   return {options.store, program.value_or("weft"), options.trust_store, options.durability, shared_text(head.mount_id)};
 }
 

@@ -350,7 +350,7 @@ program has mounted and passes its open descriptor N of /dev/fuse.
   -n, -v           accepted for mount(8), without effect
   -t TYPE, -N NS   accepted for mount(8), without effect
   -h, --help       print this text and exit
-  -V, --version    print the version, the commit and the build type, and exit
+  -V, --version    print the version, the build and the program's path, and exit
 
 Mount options:
   allow_other      let other users in (default if root mounts)

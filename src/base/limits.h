@@ -124,6 +124,9 @@ inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;
 inline constexpr std::size_t kFileMapsMax = 16'384;  // of the 65,530 mappings that Linux allows a process
 inline constexpr std::size_t kReadPartsMax = 64;     // parts of one reply from mapped memory
 
+// The machine.
+inline constexpr std::uint64_t kUserListMax = 64U << 20U;  // bytes of /etc/passwd, and of /etc/group
+
 // Between daemons.
 inline constexpr std::size_t kNodeIdMax = 64;
 inline constexpr std::size_t kEndpointAddressMax = 256;  // bytes of a transport's address

@@ -1,5 +1,6 @@
 #include "base/sha256.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -9,9 +10,17 @@
 
 namespace weft {
 
+static const EVP_MD* fetch_sha256() {
+#ifdef WEFT_STATIC
+  // The settings of this machine's OpenSSL may name modules for its own libcrypto, which a static program cannot load.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
+#endif
+  return EVP_MD_fetch(nullptr, "SHA256", nullptr);
+}
+
 // EVP_MD_fetch() costs a lock and a lookup in OpenSSL 3, so it is called once.
 static const EVP_MD* sha256_md() {
-  static const EVP_MD* md = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  static const EVP_MD* md = fetch_sha256();
   return md;
 }
 

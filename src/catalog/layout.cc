@@ -18,6 +18,7 @@
 #include "index/tables.h"
 #include "os/file_lock.h"
 #include "os/file_ops.h"
+#include "os/lookups/users.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -101,8 +102,9 @@ bool is_hardly_made(const SafePath& path, const std::vector<std::string>& names)
 
 // Gives the directory to a group. Files created below inherit the group.
 Status share_directory(const SafePath& path, const std::string& group) {
+  WEFT_TRY(const gid_t gid, group_id(group));
   WEFT_TRY(const Fd dir, open_directory(path));
-  return give_to_group(dir.get(), group, path);
+  return give_to_group(dir.get(), gid, path);
 }
 
 // Makes the lock files readable for the group, whatever the umask was: readers of the group lock them.

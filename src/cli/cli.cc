@@ -121,7 +121,7 @@ class Program {
       return usage_error(words.rest,
                          fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
-    if (given(kProgramVersion)) return print(fmt::format("weft {}\n", environment_.version));
+    if (given(kProgramVersion)) return print(fmt::format("weft {}, {}\n", environment_.version, environment_.program));
     if (words.command == "help" || given(kProgramHelp)) return print(program_help());
     const bool is_known = words.rest.empty() || std::ranges::any_of(kProgramOptions, [&](const ProgramOption& option) {
                             return option.is(words.rest.front());

@@ -28,8 +28,8 @@ inline constexpr ProgramOption kProgramStore{
 inline constexpr ProgramOption kProgramTrust{"--trust-store", "",
                                              "as root, use the store even if other users can write to it", ""};
 inline constexpr ProgramOption kProgramHelp{"-h,--help", "", "print this text", ""};
-inline constexpr ProgramOption kProgramVersion{"-V,--version", "", "print the version, the commit and the build type",
-                                               ""};
+inline constexpr ProgramOption kProgramVersion{"-V,--version", "",
+                                               "print the version, the build and the path of this program", ""};
 inline constexpr ProgramOption kProgramOptions[] = {kProgramStore, kProgramTrust, kProgramHelp, kProgramVersion};
 
 struct OpenedCommand {

@@ -8,8 +8,8 @@
 #include "base/glob.h"
 #include "base/log.h"
 #include "drafts/draft_check.h"
-#include "os/acting_as.h"
 #include "os/entries.h"
+#include "os/lookups/users.h"
 
 namespace weft {
 namespace {

@@ -44,7 +44,7 @@ Result<pid_t> start_import(const ImportCommand& command, const UserIds& user, co
   const std::string options = encode_fields(command.options);
   WEFT_TRY(const Fd input, memory_file("the options of an import", std::as_bytes(std::span(options))));
   ChildProgram child{.program = command.program,
-                     .words = {command.program, "import", "--json", "--quiet", "--store", command.store},
+                     .words = {"weft", "import", "--json", "--quiet", "--store", command.store},
                      .user = user,
                      .directory = ends.content,
                      .input = input.get(),

@@ -36,6 +36,15 @@ constexpr int kKillsToStop = 10;             // then a thread that its tracer st
 // Fields of /proc/PID/status. The name of the process stands before them, without line ends.
 constexpr std::string_view kState = "\nState:\t";
 constexpr std::string_view kTracer = "\nTracerPid:\t";
+constexpr std::string_view kDeleted = " (deleted)";  // what the kernel adds to the path of a file without a name
+
+bool is_in_this_file([[maybe_unused]] std::string_view name) {
+#ifdef WEFT_STATIC
+  return name == "weft" || name == "mount.weft";
+#else
+  return false;
+#endif
+}
 
 // The functions up to guard() run in a child of a process with threads: they make system calls only.
 bool takes_rights(const UserIds& user) {
@@ -165,17 +174,17 @@ bool has_ended(pid_t program, int kills) {
   ::_exit(0);
 }
 
-Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
+Result<int> run_with_stderr(const std::string& program, std::vector<std::string>& words, int errors) {
   std::vector<char*> argv = argv_of(words);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
   pid_t child = 0;
-  const int failed = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int failed = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return sys_error(failed, words[0]);
+  if (failed != 0) return sys_error(failed, program);
   int status = 0;
-  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, words[0]);
+  if (::waitpid(child, &status, 0) < 0) return sys_error(errno, program);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -189,11 +198,12 @@ Result<int> run_with_stderr(std::vector<std::string>& words, int errors) {
 
 }  // namespace
 
-std::optional<std::string> find_program(const std::string& name, const std::string& own_directory,
+std::optional<std::string> find_program(const std::string& name, const std::string& own_program,
                                         const std::string& path) {
+  if (is_in_this_file(name) && ::access(own_program.c_str(), X_OK) == 0) return own_program;
   std::string along = path + ":/usr/sbin:/sbin";
-  if (!own_directory.empty())
-    along = own_directory + ":" + own_directory + "/../sbin:" + own_directory + "/../bin:" + along;
+  if (const std::string own = std::filesystem::path(own_program).parent_path().string(); !own.empty())
+    along = own + ":" + own + "/../sbin:" + own + "/../bin:" + along;
   for (const std::string_view directory : split(along, ':')) {
     if (directory.empty()) continue;
     std::string candidate = std::string(directory) + "/" + name;
@@ -202,9 +212,11 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
   return std::nullopt;
 }
 
-std::string own_program_directory() {
+std::string own_program() {
   std::error_code unknown;
-  return std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path().string();
+  std::string path = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  return path;
 }
 
 Result<pid_t> start_program(ChildProgram child) {
@@ -215,20 +227,20 @@ Result<pid_t> start_program(ChildProgram child) {
   return pid;
 }
 
-Result<int> run_program(std::vector<std::string> words) {
-  return run_with_stderr(words, STDERR_FILENO);
+Result<int> run_program(const std::string& program, std::vector<std::string> words) {
+  return run_with_stderr(program, words, STDERR_FILENO);
 }
 
-Result<int> run_program(std::vector<std::string> words, std::string& errors) {
-  WEFT_TRY(const Fd file, memory_file("stderr of " + words[0]));
-  WEFT_TRY(const int code, run_with_stderr(words, file.get()));
+Result<int> run_program(const std::string& program, std::vector<std::string> words, std::string& errors) {
+  WEFT_TRY(const Fd file, memory_file("stderr of " + program));
+  WEFT_TRY(const int code, run_with_stderr(program, words, file.get()));
   errors = message_in(file);
   return code;
 }
 
-Error become_program(std::vector<std::string> words) {
-  ::execv(words[0].c_str(), argv_of(words).data());
-  return sys_error(errno, words[0]);
+Error become_program(const std::string& program, std::vector<std::string> words) {
+  ::execv(program.c_str(), argv_of(words).data());
+  return sys_error(errno, program);
 }
 
 Result<ShellCommand> ShellCommand::start(const std::string& command, const Variables& variables) {

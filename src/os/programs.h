@@ -15,12 +15,15 @@
 
 namespace weft {
 
-// Returns the path of program `name`. Searches `own_directory`, the sbin/ and bin/ beside it, the directories of `path`
-// (as $PATH), /usr/sbin and /sbin. Pass "" if the own directory is unknown. Installed programs lie in one directory or
-// in bin/ and sbin/; a build folder has links to its programs beside each of them (cmake/install.cmake).
-std::optional<std::string> find_program(const std::string& name, const std::string& own_directory,
+// Returns the path of program `name`, which is to be started by that name (argv[0]). A static build is weft and
+// mount.weft in one file, and finds itself for either. Else this searches the directory of `own_program`, the sbin/ and
+// bin/ beside it, the directories of `path` (as $PATH), /usr/sbin and /sbin. Pass "" if the own program is unknown.
+// Installed programs lie in one directory or in bin/ and sbin/; a build folder has links to its programs beside each of
+// them (cmake/install.cmake).
+std::optional<std::string> find_program(const std::string& name, const std::string& own_program,
                                         const std::string& path);
-std::string own_program_directory();  // "" if unknown
+// Returns the path of this program's file, also after another file took its place. "": unknown.
+std::string own_program();
 
 // A program with the rights of a user, and a guard above it, which keeps the rights of this process. The caller keeps
 // and closes the descriptors. The program gets none but its standard ones.
@@ -39,13 +42,13 @@ struct ChildProgram {
 // signal or traces, since others wait for it. Returns the guard.
 Result<pid_t> start_program(ChildProgram child);
 
-// Runs a program and waits for it. `words`: its path, then its arguments. Returns its exit code, or 128 + the signal
-// that ended it.
-Result<int> run_program(std::vector<std::string> words);
+// Runs the program at a path and waits for it. `words`: the name that it is started by, then its arguments. Returns its
+// exit code, or 128 + the signal that ended it.
+Result<int> run_program(const std::string& program, std::vector<std::string> words);
 // Stores the program's stderr in `errors` (up to 4 KiB); it does not appear on this process's stderr.
-Result<int> run_program(std::vector<std::string> words, std::string& errors);
+Result<int> run_program(const std::string& program, std::vector<std::string> words, std::string& errors);
 // Replaces this process by the program (exec). Returns only after a failure.
-Error become_program(std::vector<std::string> words);
+Error become_program(const std::string& program, std::vector<std::string> words);
 
 // A command that /bin/sh runs beside this process. It gets SIGTERM when the thread that started it ends.
 class ShellCommand {

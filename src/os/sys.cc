@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -133,14 +132,8 @@ Result<Fd> duplicate(int fd, std::string_view where) {
   return copy;
 }
 
-Status give_to_group(int directory, const std::string& group, std::string_view where) {
-  std::vector<char> memory(1U << 16U);
-  struct group entry {};
-  struct group* found = nullptr;
-  const int code = ::getgrnam_r(group.c_str(), &entry, memory.data(), memory.size(), &found);
-  if (found == nullptr && code == 0) return Error{Errc::invalid, fmt::format("{}: there is no such group", group)};
-  if (found == nullptr) return sys_error(code, group);
-  WEFT_CHECK(check(::fchown(directory, static_cast<uid_t>(-1), entry.gr_gid), "chown", where));
+Status give_to_group(int directory, gid_t group, std::string_view where) {
+  WEFT_CHECK(check(::fchown(directory, static_cast<uid_t>(-1), group), "chown", where));
   WEFT_TRY(const struct stat st, stat_fd(directory, where));
   return set_mode(directory, (st.st_mode & 07777U) | S_ISGID | S_IRGRP | S_IXGRP, where);
 }

@@ -70,8 +70,8 @@ Result<Fd> open_file(const std::string& path, int flags, mode_t mode = 0644);
 // Opens an entry of an open directory; follows links.
 Result<Fd> open_file_at(int directory, const std::string& name, int flags, std::string_view where);
 Result<Fd> duplicate(int fd, std::string_view where);  // a descriptor of the same open file
-// Gives a directory to the group of this name: the group may read it, and entries made below belong to the group.
-Status give_to_group(int directory, const std::string& group, std::string_view where);
+// Gives a directory to a group: the group may read it, and entries made below belong to the group.
+Status give_to_group(int directory, gid_t group, std::string_view where);
 Status set_mode(int fd, mode_t mode, std::string_view where);
 Result<struct stat> stat_file(const std::string& path);  // follows links
 Result<struct stat> stat_fd(int fd, std::string_view where);

@@ -1,6 +1,5 @@
 // Unix stream sockets as Results: listen, connect, identify the peer, send and receive bytes with descriptors. Sockets
-// made here are non-blocking and close-on-exec. TCP is used elsewhere; here are a listener on loopback and the check of
-// an address.
+// made here are non-blocking and close-on-exec. TCP is used elsewhere; here is a listener on loopback.
 #pragma once
 
 #include <sys/types.h>
@@ -59,10 +58,5 @@ bool wait_for(int fd, short events, std::chrono::milliseconds timeout);
 
 // Listens on a TCP port of 127.0.0.1.
 Result<Fd> listen_loopback(std::uint16_t port, int backlog, std::string_view where);
-
-// Checks that a program could listen at this address over TCP: binds a socket there, and closes it. Port 0: any port.
-// Errc::invalid: the host has no address, or no interface of this machine has it. Errc::busy: another program has the
-// port.
-Status check_own_address(const std::string& host, std::uint16_t port);
 
 }  // namespace weft

@@ -1,4 +1,5 @@
 """What `cmake --install` puts in place."""
+import os
 import re
 import shutil
 import tomllib
@@ -14,23 +15,29 @@ usr/bin/weft
 usr/lib/systemd/system/weft-scrub.service
 usr/lib/systemd/system/weft-scrub.timer
 usr/lib/systemd/system/weftd.service
+usr/lib/sysusers.d/weftd.conf
+usr/lib/tmpfiles.d/weftd.conf
 usr/sbin/mount.fuse.weft
 usr/sbin/mount.weft
 usr/sbin/weftd
 usr/share/bash-completion/completions/weft
 usr/share/doc/weft/README.md
+usr/share/doc/weft/changelog.gz
+usr/share/doc/weft/copyright
+usr/share/doc/weftd/changelog.gz
+usr/share/doc/weftd/copyright
 usr/share/fish/vendor_completions.d/weft.fish
-usr/share/man/man1/weft.1
-usr/share/man/man5/weft-store.5
-usr/share/man/man5/weft.conf.5
-usr/share/man/man7/weft-find.7
-usr/share/man/man7/weft-registry.7
-usr/share/man/man7/weft.7
-usr/share/man/man8/mount.weft.8
-usr/share/man/man8/weftd.8
+usr/share/man/man1/weft.1.gz
+usr/share/man/man5/weft-store.5.gz
+usr/share/man/man5/weft.conf.5.gz
+usr/share/man/man7/weft-find.7.gz
+usr/share/man/man7/weft-registry.7.gz
+usr/share/man/man7/weft.7.gz
+usr/share/man/man8/mount.weft.8.gz
+usr/share/man/man8/weftd.8.gz
 usr/share/zsh/site-functions/_weft
 """.split()
-VERSION = re.compile(r"\d+\.\d+\.\d+ \(commit ([0-9a-f]{12,64}|unknown), (\w+)\)\n")
+VERSION = re.compile(r"\d+\.\d+\.\d+ \(commit ([0-9a-f]{12,64}|unknown), (\w+)\)")
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +63,11 @@ def test_programs_and_the_units(installed):
 
 
 def test_version_names_the_commit_and_the_build_type(installed):
-    """In one line, the same for all programs."""
+    """In one line, the same for all programs, and then the program's own path."""
     texts = set()
     for program in ("bin/weft", "sbin/weftd", "sbin/mount.weft"):
-        name, text = run([installed / "usr" / program, "--version"]).stdout.split(" ", 1)
+        path = installed / "usr" / program
+        name, text = run([path, "--version"]).stdout.removesuffix(f", {path.resolve()}\n").split(" ", 1)
         assert name == program.split("/")[1]
         texts.add(text)
     build_type = re.search(r"^CMAKE_BUILD_TYPE:\w+=(\w+)$", (BUILD / "CMakeCache.txt").read_text(), flags=re.M)[1]
@@ -94,3 +102,18 @@ def test_systemd_takes_the_unit(installed, tmp_path):
     done = run(["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.iterdir())], check=False)
     said = [line for line in done.stderr.splitlines() if "weft" in line]
     assert done.returncode == 0 and not said, done.stderr
+
+
+def test_systemd_makes_the_group_and_the_place_of_the_store(installed, tmp_path):
+    """A place that exists keeps its mode."""
+    if os.geteuid() != 0 or not (shutil.which("systemd-sysusers") and shutil.which("systemd-tmpfiles")):
+        pytest.skip("not root, or no systemd here")
+    (tmp_path / "etc").mkdir()
+    shutil.copytree(installed / "usr/lib", tmp_path / "usr/lib")
+    run(["systemd-sysusers", f"--root={tmp_path}", "weftd.conf"])
+    group = int(re.search(r"^weft:x:(\d+):$", (tmp_path / "etc/group").read_text(), flags=re.M)[1])
+    store = tmp_path / "var/lib/weft"
+    for mode in (0o750, 0o2755):
+        run(["systemd-tmpfiles", f"--root={tmp_path}", "--create", "weftd.conf"])
+        assert (store.stat().st_gid, store.stat().st_mode & 0o7777) == (group, mode)
+        store.chmod(0o2755)

@@ -48,12 +48,12 @@ class MountCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    auto program = find_program(context.environment(), "mount.weft");
+    const auto program = find_program(context.environment(), kMountProgram);
     if (!program)
       return Error{Errc::not_found, "mount.weft: not found beside weft, along PATH, in /usr/sbin or in /sbin"};
     if (upgrade_) return upgrade(context, *program);
     WEFT_TRY(std::string store, absolute_store(context));
-    std::vector<std::string> words = {*program, store, directory_};
+    std::vector<std::string> words = {kMountProgram, store, directory_};
     if (foreground_) words.push_back("-f");
     if (context.trusts_store()) words.insert(words.end(), {"-o", "trust_store"});
     for (const std::string& option : options_) {
@@ -61,8 +61,8 @@ class MountCommand final : public Command {
       words.push_back(option);
     }
     context.environment().out.flush();
-    if (foreground_) return become_program(std::move(words));
-    WEFT_TRY(const int code, run_program(std::move(words)));
+    if (foreground_) return become_program(*program, std::move(words));
+    WEFT_TRY(const int code, run_program(*program, std::move(words)));
     const bool has_path = !names_descriptor(directory_);
     if (code == kExitDone && has_path && !context.quiet) WEFT_CHECK(print_hint(context));
     return code;

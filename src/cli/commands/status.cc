@@ -12,6 +12,7 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/configured_store.h"
 #include "cli/shared/context.h"
+#include "cli/shared/daemon_version.h"
 #include "cli/shared/json_lines.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/swarm_lines.h"
@@ -89,8 +90,8 @@ constexpr CommandInfo kStatusInfo = {
         "weft status\n"
         "weft status --all\n",
     .json =
-        "{store, chosen_by, healthy, problems: [TEXT], uuid, format, created,\n"
-        " models, versions, open_removed, in_memory,\n"
+        "{store, chosen_by, program, version, healthy, problems: [TEXT], uuid, format,\n"
+        " created, models, versions, open_removed, in_memory,\n"
         " in_memory_elsewhere, lost, tags, blobs, views, packs, blob_bytes, dead_bytes,\n"
         " pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
@@ -137,6 +138,7 @@ struct InMemory {
 struct Facts {
   std::string store;      // absolute path
   std::string chosen_by;  // Context::ChosenStore::by
+  std::string program;    // path of this weft
   StoreInfo info;
   bool clustered = false;
   StoreCounts counts;
@@ -147,6 +149,7 @@ struct Facts {
   std::uint64_t disk_bytes = 0;    // size of that file system
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
+  std::string daemon_version;    // version_problem() of the daemon
   std::vector<OldDraft> drafts;  // drafts that gc removes within a day
   std::chrono::seconds drafts_kept{0};
 };
@@ -195,7 +198,9 @@ Result<Facts> collect(const Context& context) {
   facts.free_bytes = space.available;
   facts.disk_bytes = space.capacity;
   if (error) return sys_error(error.value(), facts.store);
+  facts.program = context.environment().program;
   facts.daemon = ask_daemon(context, kMountAnswerMax);
+  if (facts.daemon.answer) facts.daemon_version = version_problem(*facts.daemon.answer, context.environment());
   WEFT_TRY(facts.drafts_kept, drafts_kept(context, facts.daemon));
   WEFT_TRY(facts.drafts, old_drafts(facts.store, std::max(facts.drafts_kept - kOneDay, std::chrono::seconds(0))));
   WEFT_TRY(auto mounts, weft_mounts());
@@ -228,6 +233,7 @@ std::vector<std::string> problems_of(const Facts& facts) {
     problems.push_back(fmt::format("the disk has {} free of {}: `weft gc`, or `weft rm` first",
                                    human_bytes(facts.free_bytes), human_bytes(facts.disk_bytes)));
   if (const std::string_view wrong = wrong_with_daemon(facts); !wrong.empty()) problems.emplace_back(wrong);
+  if (!facts.daemon_version.empty()) problems.push_back(facts.daemon_version);
   if (!facts.daemon.runs && facts.in_memory.versions > 0)
     problems.push_back(
         fmt::format("{} only in memory and no weftd runs: start weftd", count_of(facts.in_memory.versions, "version")));
@@ -246,6 +252,7 @@ JsonWriter json_of(const Facts& facts) {
   const std::vector<std::string> problems = problems_of(facts);
   JsonWriter json;
   json.begin_object().member("store", facts.store).member("chosen_by", facts.chosen_by);
+  json.member("program", facts.program).member("version", WEFT_VERSION);
   json.member("healthy", problems.empty());
   write_lines(json, "problems", problems);
   json.member("uuid", facts.info.uuid);
@@ -353,6 +360,10 @@ std::string scrub_text(const Facts& facts) {
                      : "scrubbed  never completely\n";
 }
 
+std::string program_text(const Facts& facts) {
+  return fmt::format("program   {}, version {}\n", facts.program, WEFT_VERSION);
+}
+
 std::string verdict_text(const Facts& facts) {
   const std::vector<std::string> problems = problems_of(facts);
   std::string text;
@@ -369,7 +380,7 @@ std::string brief_text(const Facts& facts) {
   for (const MountStatus& mount : facts.mounts) mounts.push_back(mount.directory);
   text += fmt::format("mounts    {}\n", mounts.empty() ? "none" : first_of(mounts, mounts.size()));
   text += fmt::format("daemon    {}\n", does(facts.daemon));
-  return text + verdict_text(facts);
+  return text + program_text(facts) + verdict_text(facts);
 }
 
 std::string facts_text(const Facts& facts) {
@@ -392,7 +403,7 @@ std::string facts_text(const Facts& facts) {
   for (const std::string& line : facts.daemon.lines) text += fmt::format("          {}\n", line);
   if (facts.daemon.answer)
     for (const std::string& line : swarm_lines(*facts.daemon.answer)) text += fmt::format("swarm     {}\n", line);
-  return text + verdict_text(facts);
+  return text + program_text(facts) + verdict_text(facts);
 }
 
 class StatusCommand final : public Command {

@@ -87,12 +87,12 @@ class UmountCommand final : public Command {
     auto program = find_program(context.environment(), "fusermount3");
     if (!program)
       return Error{Errc::permission, fmt::format("{}: needs root or fusermount3, which was not found", directory_)};
-    std::vector<std::string> words = {*program, "-u"};
+    std::vector<std::string> words = {"fusermount3", "-u"};
     if (lazy_) words.push_back("-z");
     words.push_back("--");
     words.push_back(mount.directory);
     std::string errors;
-    WEFT_TRY(const int code, run_program(std::move(words), errors));
+    WEFT_TRY(const int code, run_program(*program, std::move(words), errors));
     if (code == 0) return {};
     if (errors.find(std::make_error_code(std::errc::device_or_resource_busy).message()) != std::string::npos)
       return in_use(context, mount);

@@ -11,6 +11,7 @@
 #include "base/errc_names.h"
 #include "base/text.h"
 #include "cli/shared/configured_store.h"
+#include "cli/shared/daemon_version.h"
 #include "cli/shared/writer.h"
 #include "daemon_api/cold_wire.h"
 #include "drafts/import_fields.h"
@@ -62,6 +63,15 @@ Result<std::unique_ptr<control::Client>> connect_while(const std::string& store,
     if (client.ok() || !means_none(client.error().code)) return client;
     if (!is_expected() || patience.cancelled() || Clock::now() > until) return std::unique_ptr<control::Client>();
   }
+}
+
+// Returns the error of a request that the daemon does not know. It may be of another version.
+Error unknown_request(control::Client& daemon, const control::CallOptions& options, const CliEnvironment& environment,
+                      Error error) {
+  const auto status = daemon.call("status", "", {}, options);
+  const std::string problem = status.ok() ? version_problem(status->body, environment) : "";
+  if (!problem.empty()) error.message += "; " + problem;
+  return error;
 }
 
 std::string without_slashes(std::string path) {
@@ -167,6 +177,8 @@ Result<control::Answer> Context::ask(control::Client& daemon, std::string_view r
                                      control::CallOptions options) const {
   options.cancelled = patience().cancelled;
   auto answer = daemon.call(request, body, {}, options);
+  if (!answer.ok() && answer.error().code == Errc::unsupported)
+    return unknown_request(daemon, {.cancelled = options.cancelled}, environment_, std::move(answer).error());
   if (answer.ok() || answer.error().code == Errc::busy || !daemon.lost()) return answer;
   return Error{Errc::unreachable, fmt::format("{}; {}: see `weft log`", answer.error().message, kOutcomeUnknown)};
 }

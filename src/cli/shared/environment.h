@@ -24,7 +24,7 @@ struct CliEnvironment {
   };
   bool is_root = false;
   std::string config_file = "/etc/weft/weft.conf";  // configuration of this machine's weftd
-  std::string program_directory = {};               // directory of this program; "" if unknown
+  std::string program = {};                         // path of this program; "" if unknown
   std::string_view version = WEFT_VERSION;          // what --version prints
   const std::atomic<int>& interrupt;                // number of the signal that interrupts; 0 before
   std::function<void()> catch_interrupts = [] {};   // called before work that must clean up after an interrupt

@@ -6,7 +6,7 @@
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
 #include "daemon_api/changes.h"
-#include "os/acting_as.h"
+#include "os/lookups/users.h"
 #include "os/sys.h"
 #include "weft/programs/operations.h"
 #include "weft/store/cluster_store.h"

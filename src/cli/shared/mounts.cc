@@ -12,8 +12,9 @@
 #include "weft/store/snapshot.h"
 
 namespace weft {
+
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name) {
-  return find_program(name, environment.program_directory, environment.variable("PATH").value_or(""));
+  return find_program(name, environment.program, environment.variable("PATH").value_or(""));
 }
 
 std::string mounted_path(Store& store, std::string_view model, std::uint64_t number) {

@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// Finds the program `name` as find_program() of os/programs.h does, from this program's directory and the environment's
+// Finds the program `name` as find_program() of os/programs.h does, from this program's path and the environment's
 // PATH.
 std::optional<std::string> find_program(const CliEnvironment& environment, const std::string& name);
 

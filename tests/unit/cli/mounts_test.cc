@@ -37,11 +37,11 @@ TEST_CASE("a program is looked for beside weft first, then along PATH") {
   weft::CliEnvironment environment{.out = stream,
                                    .err = stream,
                                    .variable = [](const std::string&) { return std::optional<std::string>("/bin"); },
-                                   .program_directory = dir.path(),
+                                   .program = dir / "weft",
                                    .interrupt = interrupt};
   CHECK(weft::find_program(environment, "sh") == "/bin/sh");
   CHECK_FALSE(weft::find_program(environment, "no-such-program-at-all"));
-  REQUIRE(*weft::run_program({"/bin/cp", "/bin/true", dir / "sh"}) == 0);
+  REQUIRE(*weft::run_program("/bin/cp", {"cp", "/bin/true", dir / "sh"}) == 0);
   CHECK(weft::find_program(environment, "sh") == dir / "sh");
 }
 

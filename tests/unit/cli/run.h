@@ -24,6 +24,7 @@ class Cli {
   bool terminal = false;
   bool root = false;
   std::string config_file = "/nowhere/weft.conf";
+  std::string program;
 
   Outcome operator()(const std::vector<std::string>& args) {
     std::ostringstream out;
@@ -37,6 +38,7 @@ class Cli {
                                },
                                .is_root = root,
                                .config_file = config_file,
+                               .program = program,
                                .interrupt = interrupt};
     Outcome outcome;
     outcome.code = run_weft(args, environment);

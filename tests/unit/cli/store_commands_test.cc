@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "control/server.h"
-#include "os/acting_as.h"
+#include "os/lookups/users.h"
 #include "os/sys.h"
 #include "run.h"
 #include "testing.h"
@@ -199,6 +199,26 @@ TEST_CASE("status is at most ten lines with a verdict, and --all shows the rest"
   auto json = flat(w.done({"status", "--json"}));
   CHECK(json["healthy"] == (full ? "false" : "true"));
   CHECK(json["chosen_by"] == "WEFT_STORE");
+}
+
+TEST_CASE("status names the program, and a daemon of another version with what to do") {
+  World w;
+  w.publish_two();
+  w.cli.program = "/opt/weft";
+  CHECK(w.contains(w.done({"status"}).out, "program   /opt/weft, version " WEFT_VERSION "\n"));
+  CHECK(flat(w.done({"status", "--json"}))["program"] == "/opt/weft");
+  const auto server = must(weft::control::Server::listen(w.dir / "store/weftd.sock", {}));
+  std::string version = WEFT_VERSION;
+  server->on("status", weft::control::Runs::own_thread, [&version](const auto& call) {
+    call->answer(fmt::format(R"({{"weft":"{}","program":"/usr/sbin/weftd"}})", version));
+  });
+  server->start();
+  CHECK_FALSE(w.contains(w.done({"status"}).out, "is version"));
+  version = "0.0.9";
+  const std::string problem = "/usr/sbin/weftd is version 0.0.9, and /opt/weft is version " WEFT_VERSION ": `systemctl";
+  CHECK(w.contains(w.done({"status"}).out, "problem   " + problem));
+  CHECK(flat(w.done({"status", "--json"}))["healthy"] == "false");
+  CHECK(w.contains(w.failed({"tag", "bert", "x"}), "; " + problem));
 }
 
 TEST_CASE("import makes no store of a directory with other files, nor after invalid options") {

@@ -11,12 +11,13 @@
 namespace weft::testing {
 
 TEST_CASE("programs are run with their arguments, and their exit codes come back") {
-  CHECK(*run_program({"/bin/sh", "-c", "exit $#", "sh", "a b", "c"}) == 2);
-  CHECK(*run_program({"/bin/sh", "-c", "kill -9 $$"}) == 128 + 9);
-  CHECK(run_program({"/nonexistent/program"}).error().code == Errc::not_found);
-  CHECK(become_program({"/nonexistent/program"}).code == Errc::not_found);
+  CHECK(*run_program("/bin/sh", {"sh", "-c", "exit $#", "sh", "a b", "c"}) == 2);
+  CHECK(*run_program("/bin/sh", {"sh", "-c", "kill -9 $$"}) == 128 + 9);
+  CHECK(*run_program("/bin/sh", {"called so", "-c", "test \"$0\" = 'called so'"}) == 0);
+  CHECK(run_program("/nonexistent/program", {"program"}).error().code == Errc::not_found);
+  CHECK(become_program("/nonexistent/program", {"program"}).code == Errc::not_found);
   std::string errors;
-  CHECK(*run_program({"/bin/sh", "-c", "echo why >&2; exit 1"}, errors) == 1);
+  CHECK(*run_program("/bin/sh", {"sh", "-c", "echo why >&2; exit 1"}, errors) == 1);
   CHECK(errors == "why\n");
 }
 
