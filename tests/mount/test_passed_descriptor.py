@@ -351,6 +351,11 @@ def root_file_system(directory):
     return directory
 
 
+# crun refuses a tree of cgroups of both versions, so podman sees that of version 2 alone.
+WITH_CGROUP2 = """[ "$(stat --file-system --format %T /sys/fs/cgroup)" = cgroup2fs ] || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+exec "$@" """
+
+
 @pytest.fixture(name="podman")
 def fixture_podman(open_dir):
     """Words that run a program in a container of an ordinary user, and the options of the process. It has no network
@@ -361,9 +366,10 @@ def fixture_podman(open_dir):
     for name in ("home", "runtime"):
         (open_dir / name).mkdir(mode=0o700)
         os.chown(open_dir / name, NOBODY, NOBODY)
-    as_user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "podman", "--root",
-               open_dir / "home/storage", "--runroot", open_dir / "runtime/storage", "--storage-driver", "vfs",
-               "--cgroup-manager", "cgroupfs", "--events-backend", "none"]
+    as_user = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-ec", WITH_CGROUP2, "sh",
+               "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+               "podman", "--root", open_dir / "home/storage", "--runroot", open_dir / "runtime/storage", "--storage-driver",
+               "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "none"]
     options = {"env": env, "cwd": "/"}
     yield [*as_user, "run", "--rm", "--network", "none", "--cgroups", "disabled", "--log-driver", "none"], options
     run([*as_user, "rm", "--all", "--force", "--time", "0"], check=False, **options)
