@@ -1,4 +1,4 @@
-#include "single/dispatch.h"
+#include "fuse/single/dispatch.h"
 
 #include <doctest/doctest.h>
 

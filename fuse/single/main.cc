@@ -1,7 +1,7 @@
 // The programs weft and mount.weft in one file.
 #include "cli/program.h"
 #include "fuse/program.h"
-#include "single/dispatch.h"
+#include "fuse/single/dispatch.h"
 
 int main(int argc, char** argv) {
   const weft::Call call = weft::call_of({argv, static_cast<std::size_t>(argc)});
