@@ -34,7 +34,7 @@ void serve_imports(control::Server& server, DaemonParts& parts);  // import
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 
-void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, rm, undelete, gc
+void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 

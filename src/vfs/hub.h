@@ -4,8 +4,7 @@
 //   hub/models--<org>--<model>/refs/<revision>         40 hex digits, without a newline
 //   hub/models--<org>--<model>/snapshots/<40 digits>/  the published directories, with links to the files of models/
 //   hub/models--<org>--<model>/snapshots/<commit>      a link to the snapshot of the version that has this source
-//   commit hub/datasets--<org>--<name>/                       the same of a data set, with links to the files of
-//   datasets/
+//   hub/datasets--<org>--<name>/                       the same of a data set, with links to the files of datasets/
 //
 // A revision is `main` (the tag main, or else the newest version), a tag, a version's number, or a source commit, which
 // is the newest version that has it. A tag of the same name, or a snapshot's digits, hide a commit. The digits are the
