@@ -18,6 +18,8 @@
 namespace weft::testing {
 namespace {
 
+using namespace std::chrono_literals;
+
 struct Staged {
   Fixture node;
   TempDir dir;
