@@ -13,6 +13,8 @@
 namespace weft {
 namespace {
 
+constexpr char kMountProgram[] = "mount.weft";
+
 constexpr CommandInfo kMountInfo = {
     .name = "mount",
     .summary = "mount the store as a file tree",
