@@ -157,6 +157,7 @@ Result<Fd> adopt_mount(Fd device, const MountOptions& options, SharedHead& head)
     head.init.stack_depth = depth_over(options.store);
   else
     set_shared_text(head.passthrough_refused, "only root can register files for it");
+  if (!options.passthrough) leave_passthrough_out(head);
   if (const Status kept = keep_passed_init(device.get(), head.init); !kept.ok())
     return Error{kept.error().code, fmt::format("mount point {}: {}", options.directory, kept.error().message)};
   ::fcntl(device.get(), F_SETFL, O_RDWR);  // servers wait for requests

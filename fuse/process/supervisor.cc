@@ -233,7 +233,7 @@ void Supervisor::server_is_ready() {
     log_info("server {} goes on with {}", current_->process.pid(), options_.directory);
   if (ready_) std::exchange(ready_, nullptr)();
   announcer_.begin(state_->head().announce, state_->fd());
-  if (!taken_over_.empty()) become(std::exchange(taken_over_, {}), std::move(client_));
+  if (!taken_over_.empty() && !stopping_) become(std::exchange(taken_over_, {}), std::move(client_));
 }
 
 void Supervisor::give_device() {

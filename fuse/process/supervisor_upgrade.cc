@@ -27,6 +27,7 @@ constexpr seconds kCandidatePatience{60};
 }  // namespace
 
 void Supervisor::poll_upgrades() {
+  if (candidate_ && stopping_) return drop_candidate("the mount ends");
   if (candidate_) poll_candidate();
   if (!door_ || !wait_for(door_->fd(), POLLIN, milliseconds(0))) return;
   if (auto request = door_->answer()) consider(std::move(*request));

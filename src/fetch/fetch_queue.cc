@@ -272,8 +272,8 @@ void FetchQueue::leave_swarm(const Digest& manifest) {
   });
 }
 
-std::size_t FetchQueue::units() const {
-  std::size_t units = size() + swarm_.units();
+std::size_t FetchQueue::to_come() const {
+  std::size_t units = swarm_.units();
   for (const auto& transfer : holding_) units += transfer->held();
   return units;
 }

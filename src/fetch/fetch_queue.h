@@ -88,7 +88,8 @@ class FetchQueue {
   void drop_past();
   bool has(const Transfer& transfer) const;  // also held, or in a swarm
   bool is_idle() const { return size() == 0 && !swarm_.has_offer(); }
-  std::size_t units() const;  // queued and held units, and those that swarms are to bring
+  std::size_t to_come() const;  // held units, and those that swarms are to bring
+  std::size_t units() const { return size() + to_come(); }
 
  private:
   struct Entry {

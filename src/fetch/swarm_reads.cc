@@ -152,11 +152,11 @@ std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
   return {};
 }
 
-// True if so many bytes, and all units that are to come, fit into the cache without an eviction.
+// True if so many bytes, and the units that are to come, fit into the cache without an eviction.
 bool SwarmReads::has_room(std::uint64_t bytes) {
   {
     const MutexLock lock(state_.mutex);
-    bytes += state_.queue.units() * kDigestChunk;
+    bytes += state_.queue.to_come() * kDigestChunk;
   }
   return parts_.room.has_room(bytes);
 }

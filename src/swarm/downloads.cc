@@ -133,6 +133,8 @@ bool Downloads::offered(SwarmNode node, std::optional<std::uint32_t> unit, Swarm
 }
 
 void Downloads::unanswered(SwarmNode node, SwarmTime now) {
+  const auto at = partners_.find(node);
+  if (at != partners_.end() && at->second.ending > 0) --at->second.ending;
   close(node, &Partner::wants, now + kAskFailedAgain);
 }
 
