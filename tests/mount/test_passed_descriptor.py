@@ -197,6 +197,15 @@ def test_a_passed_mount_is_as_any_other(mount, open_dir):
     assert not mount.server_pids()
 
 
+def test_passthrough_can_be_left_out(mount):
+    mount.serve(MOUNT_WEFT, mount.store.path, mount.name, "-o", "passthrough=off")
+    status = status_of(mount)
+    assert status["mode"] == "cached" and "passthrough=off" in status["mode_reason"], status
+    assert published(mount)
+    mount.unmount()
+    wait_until(lambda: not mount.server_pids())
+
+
 HIDE = f"""
 import ctypes, os, sys
 assert ctypes.CDLL(None).umount2(os.fsencode(sys.argv[1]), {DETACH}) == 0
