@@ -46,8 +46,7 @@ World::World(const WorldOptions& options)
       units_((options.size + kDigestChunk - 1) / kDigestChunk),
       network_(options.nodes + 2, options.network),
       random_(options.seed),
-      directory_(Introductions(options.seed,
-                               options.says_rack ? std::to_string(network_.rack(options.nodes)) : std::string())),
+      directory_(Introductions(options.seed)),
       reads_(network_, units_, {options.size, options.piece_max, options.in_flight}) {}
 
 World::~World() = default;

@@ -90,8 +90,16 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
   add("weft_swarms", "gauge", "Versions that this node fetches or sends by a swarm.", &SwarmFigures::swarms);
   add("weft_swarm_hungry", "gauge", "Versions for which the node's partners have sent nothing for a while.",
       &SwarmFigures::hungry);
+  add("weft_swarm_partners", "gauge", "Nodes that this node may get units from, each once for each version.",
+      &SwarmFigures::partners);
+  add("weft_swarm_introduced", "gauge", "Nodes that this node introduces to each other, each once for each version.",
+      &SwarmFigures::introduced);
+  add("weft_swarm_units_held", "gauge", "Units that this node has of the versions that it fetches or sends by a swarm.",
+      &SwarmFigures::held);
   add("weft_swarm_units_sent_total", "counter", "Units of versions that partners have read from this node.",
       &SwarmFigures::sent);
+  add("weft_swarm_units_named_total", "counter",
+      "Units of versions that nodes have read at the origin because this node named them.", &SwarmFigures::named);
   figures.add(
       "weft_swarm_units_received_total", "counter",
       "Units of versions that this node has read from partners, from nodes with the whole version, and from the "

@@ -85,9 +85,7 @@ std::vector<Introduction> Introductions::introduce(SwarmTime now) {
     (member.introduced ? hungry : newcomers[member.location]).push_back(node);
   }
   for (const SwarmNode node : hungry) add_one(answers, node);
-  for (const bool near : {true, false})
-    for (auto& [location, nodes] : newcomers)
-      if (near == (location == source_location_)) introduce_at(answers, location, nodes);
+  for (auto& [location, nodes] : newcomers) introduce_at(answers, location, nodes);
   for (auto& [node, answer] : answers)  // the earlier nodes may all have enough partners
     if (answer.partners.empty()) add_one(answers, node);
   let_ask_source(answers);
@@ -185,19 +183,17 @@ std::optional<SwarmNode> Introductions::other_member(const Member& member, bool 
   return std::nullopt;
 }
 
-// Nodes of the source's location first.
 void Introductions::let_ask_source(Answers& answers) {
-  for (const bool near : {true, false})
-    for (auto& [node, answer] : answers) {
-      Member& member = members_.find(node)->second;
-      if (near != (member.location == source_location_) || member.finished) continue;
-      if (!member.asks_source) {
-        if (source_askers_ >= kSourceAskers) continue;
-        member.asks_source = true;
-        ++source_askers_;
-      }
-      answer.may_ask_source = true;
+  for (auto& [node, answer] : answers) {
+    Member& member = members_.find(node)->second;
+    if (member.finished) continue;
+    if (!member.asks_source) {
+      if (source_askers_ >= kSourceAskers) continue;
+      member.asks_source = true;
+      ++source_askers_;
     }
+    answer.may_ask_source = true;
+  }
 }
 
 void Introductions::shuffle(Nodes& nodes) {

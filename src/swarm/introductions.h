@@ -3,7 +3,7 @@
 // A join waits for kJoinWait at most. All nodes that joined meanwhile are put into two random rings for each location,
 // so that each has four partners; it also gets up to four of those that joined earlier. A few pairs of nodes join each
 // location to the others, so that bytes pass between them once or twice. The first kSourceAskers nodes may ask the
-// source; those of its own location first. The caller passes events, then calls introduce(). One thread at a time.
+// source, wherever they are. The caller passes events, then calls introduce(). One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,7 @@ class Introductions {
   static constexpr std::size_t kMembersMax = 65'536;
   static constexpr std::size_t kLocationsMax = 512;  // members of further ones count as without a location
 
-  explicit Introductions(std::uint64_t seed, std::string source_location = {})
-      : source_location_(std::move(source_location)), random_(seed) {}
+  explicit Introductions(std::uint64_t seed) : random_(seed) {}
 
   // A node begins to fetch, or is hungry and asks again. A member keeps its first location. False: there are
   // kMembersMax members.
@@ -82,7 +81,6 @@ class Introductions {
   void let_ask_source(Answers& answers);
   void shuffle(Nodes& nodes);
 
-  const std::string source_location_;
   SwarmRandom random_;
   std::map<SwarmNode, Member> members_;
   std::map<std::string, Location> introduced_;

@@ -17,6 +17,7 @@ WANTS_OPEN = 12  # of one node, for one version
 REQUESTS = 10_000
 ASKERS = 64  # nodes that the requests come from
 NEWCOMERS = 500  # nodes that join at once
+JOIN_BYTES_MAX = 8 << 10  # that a directory node sends to one of them
 BAD_SETS = ("oversized", "undersized", "beyond")  # of units, in a request
 REQUESTS_MEMORY_MAX = (16 << 20) * PATIENCE ** 2  # more than before, whatever is asked; a sanitizer keeps what is freed
 VERSIONS_MAX = 1024  # that a directory node keeps members of
@@ -171,7 +172,7 @@ def test_five_hundred_nodes_join_at_once_and_each_is_introduced(swarm):
     """None of them is a member of the cluster. One reader joins before them, and another one after them."""
     holder, others, source = swarm
     victim, early, late, attacker = ranked(holder, others)
-    memory = resident(victim)
+    memory, before, answered = resident(victim), Wire(holder.host).sent, Wire(victim.host).sent
     joining = asking(attacker, victim, "newcomers", NEWCOMERS, holder)
     with fetching([early]), watched(victim) as most, joining as program:
         wait_until(lambda: sum(heard(program)[one] for one in ("answers", "busy")) == NEWCOMERS,
@@ -180,7 +181,9 @@ def test_five_hundred_nodes_join_at_once_and_each_is_introduced(swarm):
         assert answers > NEWCOMERS * 0.9
         assert given >= answers - 1  # all but one that came before all others
         assert max(one["members"] for one in swarms(victim)["introduced"]) >= answers
+        assert Wire(victim.host).sent - answered <= NEWCOMERS * JOIN_BYTES_MAX
         all_end_right([late], source)
+    assert copies(holder, before) <= COPIES_MAX + 1
     assert f"{node_id(late)} is introduced to" in victim.daemon.said()
     assert most[0] - memory < REQUESTS_MEMORY_MAX
     all_end_right([early], source)

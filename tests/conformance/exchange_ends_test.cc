@@ -63,6 +63,23 @@ void check_reads(Exchange& from, const PeerAddress& to, const std::vector<std::b
   CHECK(*got == content);
 }
 
+// Begins a call over an endpoint, which the server answers later over the same one. `sent`: by the server, over it.
+void check_later_reply(Exchange& from, const PeerAddress& to, LaterServer& server, const std::atomic<int>& sent) {
+  CAPTURE(to.provider);
+  auto call = begin(from, to, "later");
+  REQUIRE(server.keeps(1));
+  CHECK(!is_over(call));
+  const int before = sent;
+  server.take().front().give(reply_of("at last", server.at_once.content));
+  const auto answer = outcome_of(call);
+  REQUIRE(answer.ok());
+  CHECK(sent > before);
+  CHECK(testing::as_text((*answer)->head()) == "at last");
+  const auto got = read_all(from, **answer);
+  REQUIRE(got.ok());
+  CHECK(*got == server.at_once.content);
+}
+
 // Runs a check in all worlds but the twin's, whose landings work with the twin only.
 void in_every_fabric_world(void (*check)(TransportWorld&)) {
   for (const auto& world : transport_worlds()) {
@@ -89,6 +106,22 @@ TEST_CASE("a pair reads over the endpoint that the caller names, into memory of 
     CHECK(by_b.by_tcp > 0);
     CHECK(a->figures().read_bytes == 2 * server.content.size());
     CHECK(comes_true([&] { return b->figures().windows == 0; }));
+  });
+}
+
+TEST_CASE("a begun call gets its later reply over the endpoint that the caller names") {
+  in_every_fabric_world([](TransportWorld& world) {
+    const KeyFile key;
+    LaterServer server;
+    Sent by_a, by_b;
+    const auto a = open_both(world, options_of("a", key, nullptr), by_a);
+    const auto b = open_both(world, options_of("b", key, &server), by_b);
+    check_later_reply(*a, endpoint_of(*b, "b", 0), server, by_b.by_first);
+    CHECK(by_a.by_tcp + by_b.by_tcp == 0);
+    check_later_reply(*a, endpoint_of(*b, "b", 1), server, by_b.by_tcp);
+    CHECK(a->figures().begun == 0);
+    CHECK(b->figures().answers == 2);
+    CHECK(comes_true([&] { return b->figures().pending == 0 && b->figures().windows == 0; }));
   });
 }
 

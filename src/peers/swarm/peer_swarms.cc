@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <random>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -165,14 +165,23 @@ std::vector<SentVersion> PeerSwarms::named() const {
 
 SwarmFigures PeerSwarms::figures() const {
   const ReceivedSums sums = receiver_->sums();
-  SwarmFigures out{sender_->sent(), sums.received, sums.declined, 0, 0};
-  std::set<Digest> swarms;
+  SwarmFigures out{.sent = sender_->sent(),
+                   .named = clerk_ ? clerk_->sent() : 0,
+                   .received = sums.received,
+                   .declined = sums.declined};
+  std::map<Digest, std::size_t> held;  // units by version: its receiver and its sender count them apart
   for (const FetchedVersion& one : fetched()) {
-    swarms.insert(one.manifest);
+    held.emplace(one.manifest, one.here);
+    out.partners += one.partners;
     if (one.hungry) ++out.hungry;
   }
-  for (const SentVersion& one : sent()) swarms.insert(one.manifest);
-  out.swarms = swarms.size();
+  for (const SentVersion& one : sent()) {
+    std::size_t& here = held[one.manifest];
+    here = std::max<std::size_t>(here, one.here);
+  }
+  out.swarms = held.size();
+  for (const auto& [manifest, here] : held) out.held += here;
+  for (const IntroducedVersion& one : introduced()) out.introduced += one.members;
   return out;
 }
 

@@ -38,10 +38,13 @@ struct PeerSwarmsParts {
 
 // Sums of all swarms. Counters never fall.
 struct SwarmFigures {
-  std::uint64_t sent = 0;  // units
+  std::uint64_t sent = 0, named = 0;  // units; named: as the clerk of the origin, and read there
   ReceivedUnits received;
   std::uint64_t declined = 0;          // offers
   std::size_t swarms = 0, hungry = 0;  // versions that this node fetches or sends by a swarm now
+  std::size_t partners = 0;            // of this node now; one of two versions counts twice
+  std::size_t held = 0;                // units that this node has of these versions
+  std::size_t introduced = 0;          // members of the swarms that this node introduces; counted in the same way
 };
 
 // Any thread. A node that has units of a version sends them, whether or not it fetches by swarms itself.

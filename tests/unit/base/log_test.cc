@@ -4,28 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
+#include "log_file.h"
 #include "testing.h"
 
 namespace weft::testing {
 namespace {
-
-struct LogFile {
-  TempDir dir;
-  std::string path = dir / "log";
-  explicit LogFile(std::string_view levels) { must(log_setup(path, levels, "test")); }
-  ~LogFile() { must(log_setup("", "info", "test")); }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
-  bool has(std::string_view text) const {
-    std::stringstream all;
-    all << std::ifstream(path).rdbuf();
-    return all.str().find(text) != std::string::npos;
-  }
-};
 
 TEST_CASE("without a category no debug line is written, and its arguments are not formatted") {
   const LogFile log("info");
@@ -97,14 +82,14 @@ TEST_CASE("levels with a mistake change nothing") {
 TEST_CASE("after log_reopen() lines go to a new file of the name, and the renamed one keeps the earlier lines") {
   const LogFile log("info");
   log_info("before");
-  std::filesystem::rename(log.path, log.path + ".1");
+  std::filesystem::rename(log.path(), log.path() + ".1");
   log_info("still before");
-  CHECK(!std::filesystem::exists(log.path));
+  CHECK(!std::filesystem::exists(log.path()));
   log_reopen();
   log_info("after");
   CHECK(log.has("info: after"));
   CHECK(!log.has("before"));
-  std::filesystem::remove(log.path + ".1");
+  std::filesystem::remove(log.path() + ".1");
 }
 
 TEST_CASE("each subject has a line a minute, and many subjects have no more than a few") {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,6 +23,7 @@ namespace weft::testing {
 namespace {
 
 using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
 
 class DirectReply final : public ReplyTaker {
  public:
@@ -133,10 +135,19 @@ TEST_CASE("a node joins at itself, and fetches a version from its source") {
   CHECK(a.swarms.figures().received.from_source == 40);
   CHECK(a.swarms.figures().swarms == 1);
   CHECK(a.swarms.figures().hungry == 0);
+  CHECK(a.swarms.figures().introduced == 1);
+  CHECK(a.swarms.figures().partners == 1);
+  CHECK(a.swarms.figures().held == 40);
+  CHECK(a.swarms.figures().named == 0);
   CHECK(s.swarms.figures().swarms == 1);
+  CHECK(s.swarms.figures().introduced == 0);
+  CHECK(s.swarms.figures().held == 40);
   a.swarms.end();
   CHECK(a.swarms.figures().received.from_source == 40);
   CHECK(a.swarms.figures().swarms == 0);
+  CHECK(a.swarms.figures().introduced == 0);
+  CHECK(a.swarms.figures().partners == 0);
+  CHECK(a.swarms.figures().held == 0);
   s.swarms.end();
   CHECK(a.swarms.want(version.manifest(), version.runs(), false).error().code == Errc::cancelled);
 }
@@ -153,7 +164,12 @@ TEST_CASE("a node is its own clerk of the origin") {
   CHECK(a.swarms.named().front().units == 40);
   CHECK(a.swarms.named().front().is_source);
   CHECK(a.swarms.sent().empty());
+  for (const auto end = Clock::now() + seconds(60); a.swarms.figures().named < 40 && Clock::now() < end;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it tells itself of each read
+  CHECK(a.swarms.figures().named == 40);
+  CHECK(a.swarms.figures().sent == 0);
   a.swarms.end();
+  CHECK(a.swarms.figures().named == 40);
 }
 
 TEST_CASE("a node without an origin is no clerk") {

@@ -14,8 +14,8 @@
 
 #include <fmt/core.h>
 
-#include "base/log.h"
 #include "fakes/manual_time.h"
+#include "log_file.h"
 #include "peers/swarm/unit_offer.h"
 #include "testing.h"
 #include "unit/peers_swarm/test_version.h"
@@ -603,9 +603,7 @@ TEST_CASE("a node with a wrong chunk gets no wants again") {
 }
 
 TEST_CASE("the log names a node with wrong chunks once") {
-  const TempDir directory;
-  const std::string path = directory / "log";
-  must(log_setup(path, "info", "test"));
+  const LogFile log("info");
   Receiving node;
   node.bytes.add_all();
   REQUIRE(node.want_all().ok());
@@ -617,12 +615,8 @@ TEST_CASE("the log names a node with wrong chunks once") {
     offers.push_back(node.take());
   }
   for (const auto& offer : offers) offer->refuted();
-  log_flush();
-  must(log_setup("", "info", "test"));
-  const std::string text = read_text(path);
-  const auto line = text.find(": p gave bytes with another digest");
-  REQUIRE(line != std::string::npos);
-  CHECK(text.find("gave bytes", line + 20) == std::string::npos);
+  CHECK(log.has(": p gave bytes with another digest"));
+  CHECK(log.count("gave bytes") == 1);
 }
 
 TEST_CASE("strangers that a directory node names are dropped, and the holders asked instead, once for each answer") {
@@ -715,6 +709,28 @@ TEST_CASE("a hungry receiver joins again, and says in its wants that it is hungr
   CHECK(node.status().hungry);
   node.introduce({{"q"}, ""});
   CHECK(node.open<Want>() == Counts{{"p", kWantsOpen + 1}, {"q", 1}});
+}
+
+TEST_CASE("the log tells of each spell of hunger once") {
+  const LogFile log("info,peers=debug");
+  Receiving node;
+  node.bytes.add_all();
+  REQUIRE(node.want_all().ok());
+  node.run();
+  node.introduce({{"p"}, ""});
+  CHECK(log.count("hungry") == 0);
+  for (int i = 0; i < 3; ++i) node.pass(Hunger::kHungryAfter);
+  const std::string swarm = fmt::format("debug: peers: swarm of manifest {}: ", to_hex(node.version.manifest()));
+  CHECK(log.has(swarm + "hungry, has 0 of 16 units and 1 partners\n"));
+  CHECK(log.count("hungry") == 1);
+  node.offer("p", 3);
+  node.take()->arrived();
+  node.run();
+  CHECK(!node.status().hungry);
+  CHECK(log.count("hungry") == 1);
+  node.pass(seconds(3));
+  CHECK(log.has(swarm + "hungry, has 1 of 16 units and 1 partners\n"));
+  CHECK(log.count("hungry") == 2);
 }
 
 TEST_CASE("the directory node hears that a receiver lives, and that it has finished") {

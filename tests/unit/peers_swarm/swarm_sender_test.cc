@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "fakes/manual_time.h"
+#include "log_file.h"
 #include "unit/peers_swarm/test_version.h"
 
 namespace weft::testing {
@@ -246,7 +247,8 @@ TEST_CASE("a unit that was read in part was not sent") {
   CHECK(node.status().sent == 0);
 }
 
-TEST_CASE("a source sends a unit again to a hungry receiver, after a while") {
+TEST_CASE("a source sends a unit again to a hungry receiver, after a while, and the log tells of it") {
+  const LogFile log("info,peers=debug");
   Sending node(1);
   node.bytes.add_all();
   const Asked a = node.want("a", true);
@@ -254,8 +256,12 @@ TEST_CASE("a source sends a unit again to a hungry receiver, after a while") {
   const Asked b = node.want("b", true, true);
   CHECK(!b->reply);
   CHECK(node.sender->run() == node.time.now() + Uploads::kResendAfter);
+  CHECK(!log.has("again"));
   node.pass(Uploads::kResendAfter);
   CHECK(unit_of(b) == Unit(0));
+  CHECK(log.has(fmt::format("debug: peers: swarm of manifest {}: unit 0 is sent again, to b\n",
+                            to_hex(node.version.manifest()))));
+  CHECK(log.count("again") == 1);
 }
 
 TEST_CASE("a node that lacks a unit says so to whom asks it as the source, and is a mere partner") {

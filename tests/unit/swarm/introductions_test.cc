@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -23,8 +22,7 @@ using std::chrono::nanoseconds;
 
 // The directory of a version, its clock, and the partners that each node was told of or hears of by a want.
 struct Directory {
-  explicit Directory(std::uint64_t seed = 1, std::string source_location = {})
-      : introductions(seed, std::move(source_location)) {}
+  explicit Directory(std::uint64_t seed = 1) : introductions(seed) {}
 
   void join(SwarmNode node, const std::string& location = {}) {
     REQUIRE(introductions.join(node, location, now));
@@ -300,31 +298,6 @@ TEST_CASE("a location whose bridges have left gets new ones") {
     for (const SwarmNode partner : answer.partners) bridges += partner < 100;
   CHECK(bridges >= 1);
   CHECK(bridges <= Introductions::kBridges);
-}
-
-TEST_CASE("bridges begin at the location of the source") {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    CAPTURE(seed);
-    Directory directory(seed, "z");
-    directory.join(0, 20, "a");
-    directory.join(100, 20, "b");
-    directory.join(200, 20, "z");
-    directory.introduce();
-    std::set<std::string> others;
-    for (SwarmNode node = 0; node < 20; ++node)
-      for (const SwarmNode partner : directory.partners[node]) others.insert(directory.locations[partner]);
-    CHECK(others.contains("z"));
-  }
-}
-
-TEST_CASE("the location of the source asks the source first") {
-  Directory directory(1, "b");
-  directory.join(0, 20, "a");
-  directory.join(100, 3, "b");
-  directory.join(200, 20, "c");
-  const auto answers = directory.introduce();
-  CHECK(source_askers(answers) == Introductions::kSourceAskers);
-  for (SwarmNode node = 100; node < 103; ++node) CHECK(answers.at(node).may_ask_source);
 }
 
 TEST_CASE("members of too many locations count as without one, and are connected all the same") {
