@@ -102,7 +102,7 @@ def test_what_counts_as_no_method_and_as_no_call(tmp_path):
             "  using F = int (*)(int);\n  int (*p)(int) = nullptr;\n  std::map<int, void()> m{f(1), {2}};\n"
             "  std::mutex mutex WEFT_GUARDED_BY(f());\n  struct Row { int f(); };\n  enum class E { a, b };\n")
     large = LARGE.replace("  int f0(", free + "  // int f0(").replace("::getpid", "getpid")
-    text = large.replace("// namespace", "\ninline int f(int a) { return weft::g() + a::b(); }\n// namespace")
+    text = large.replace("// namespace", "\ninline int f(int a) { return weft::g() + a::b() + ::htons(1); }\n// namespace")
     assert layout_of(tmp_path, GOOD | {"src/model/tree.h": text}).returncode == 0
 
 
