@@ -1,4 +1,4 @@
-"""scripts/bench build: what a cold build takes, and its dearest units and headers.
+"""scripts/bench build: what a cold build takes, and its most costly units and headers.
 
 It is configured and built in a scratch directory, without ccache. A unit is one run of the compiler: a source, several sources
 together (WEFT_UNITY), or a precompiled header. Its seconds are by the clock, from ninja's log, while as many compilers run at
@@ -21,7 +21,7 @@ import time
 import measure
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
-DEAREST = 10
+MOST_COSTLY = 10  # units and headers listed
 UNIT = re.compile(r"\.(o|gch|pch)$")
 TRACED = ["-DCMAKE_CXX_COMPILER=clang++-14", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -ftime-trace"]
 
@@ -45,7 +45,7 @@ def built(build, args, *variables):
 
 
 def units(build):
-    """(seconds, output) of each unit in ninja's log, the dearest first."""
+    """(seconds, output) of each unit in ninja's log, the most costly first."""
     found = {}
     for line in (build / ".ninja_log").read_text().splitlines():
         if not line.startswith("#"):
@@ -81,7 +81,7 @@ def read_trace(events):
 
 
 def headers(build):
-    """(seconds, without the headers inside, units, header) over all traces, the dearest first."""
+    """(seconds, without the headers inside, units, header) over all traces, the most costly first."""
     found = {}
     for path in build.glob("**/CMakeFiles/**/*.json"):
         trace = json.loads(path.read_text())
@@ -101,15 +101,15 @@ def print_steps(steps, args, compiler):
 
 def print_units(build):
     found = units(build)
-    print(f"\n{len(found)} units, {sum(seconds for seconds, _ in found):.1f} s of compilers by the clock. The dearest:\n")
+    print(f"\n{len(found)} units, {sum(seconds for seconds, _ in found):.1f} s of compilers by the clock. The most costly:\n")
     print("| seconds | unit |\n|---|---|")
-    for seconds, output in found[:DEAREST]:
+    for seconds, output in found[:MOST_COSTLY]:
         print(f"| {seconds:.1f} | `{name_of(build, output)}` |")
 
 
 def print_headers(build, source):
     print("\n| seconds, over all units | without the headers inside | units | header |\n|---|---|---|---|")
-    for whole, alone, count, header in headers(build)[:DEAREST]:
+    for whole, alone, count, header in headers(build)[:MOST_COSTLY]:
         name = os.path.relpath(header, source) if pathlib.Path(header).is_relative_to(source) else header
         print(f"| {whole:.1f} | {alone:.1f} | {count} | `{name}` |")
 
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--targets", nargs="+", default=["weft", "mount.weft"], help="default what scripts/demo builds; or all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once; default one a core")
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where the scratch directory is made")
-    parser.add_argument("--headers", action="store_true", help="also builds with clang++-14, and prints the dearest headers")
+    parser.add_argument("--headers", action="store_true", help="builds with clang++-14 too, and prints the most costly headers")
     args = parser.parse_args()
     args.source = args.source.resolve()
     print(f"Taken on {measure.machine(args.dir)}.\n")

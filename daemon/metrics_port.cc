@@ -16,8 +16,8 @@ namespace {
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // after a failed accept, as without free descriptors
 
-int milliseconds_until(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+int milliseconds_until(Deadline deadline, Deadline now) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now);
   return static_cast<int>(left.count());
 }
 
@@ -39,14 +39,15 @@ std::string http_answer(std::string_view request, const std::function<std::strin
 }
 
 Result<std::unique_ptr<MetricsPort>> MetricsPort::open(std::uint16_t port, std::function<std::string()> text,
-                                                       std::chrono::milliseconds patience) {
+                                                       std::chrono::milliseconds patience, const TimeSource& time) {
   const std::string where = fmt::format("metrics_port {}", port);
   WEFT_TRY(Fd fd, listen_loopback(port, limits::kMetricsClientsMax, where));
-  return std::unique_ptr<MetricsPort>(new MetricsPort(std::move(fd), std::move(text), patience));
+  return std::unique_ptr<MetricsPort>(new MetricsPort(std::move(fd), std::move(text), patience, time));
 }
 
-MetricsPort::MetricsPort(Fd listener, std::function<std::string()> text, std::chrono::milliseconds patience)
-    : listener_(std::move(listener)), text_(std::move(text)), patience_(patience) {
+MetricsPort::MetricsPort(Fd listener, std::function<std::string()> text, std::chrono::milliseconds patience,
+                         const TimeSource& time)
+    : listener_(std::move(listener)), text_(std::move(text)), patience_(patience), time_(time) {
   worker_.start([this] { return round(); }, [this] { bell_.ring(); });
 }
 
@@ -54,13 +55,14 @@ MetricsPort::MetricsPort(Fd listener, std::function<std::string()> text, std::ch
 Worker::Pause MetricsPort::round() {
   std::vector<pollfd> ready = {{bell_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
   int wait_ms = -1;
-  if (!clients_.empty()) wait_ms = std::max(milliseconds_until(clients_.front().deadline), 0);
+  if (!clients_.empty()) wait_ms = std::max(milliseconds_until(clients_.front().deadline, time_.now()), 0);
   for (const Client& client : clients_)
     ready.push_back({client.socket.get(), static_cast<short>(client.answer.empty() ? POLLIN : POLLOUT), 0});
   if (::poll(ready.data(), ready.size(), wait_ms) < 0) return Worker::Pause(0);
+  const Deadline now = time_.now();
   std::size_t at = 2;
   clients_.remove_if([&](Client& client) {
-    const bool late = milliseconds_until(client.deadline) <= 0;
+    const bool late = client.deadline <= now;
     return (ready[at++].revents != 0 && !serve(client)) || late;
   });
   return ready[1].revents != 0 ? accept() : Worker::Pause(0);
@@ -71,7 +73,7 @@ Worker::Pause MetricsPort::accept() {
   if (!socket.ok()) return kAcceptPause;
   if (!socket->valid()) return Worker::Pause(0);
   if (clients_.size() >= limits::kMetricsClientsMax) clients_.pop_front();
-  clients_.push_back({std::move(socket).value(), deadline_in(patience_), {}, {}});
+  clients_.push_back({std::move(socket).value(), time_.now() + patience_, {}, {}});
   return Worker::Pause(0);
 }
 

@@ -130,8 +130,8 @@ Status reply_done(fuse_req_t request, const Status& done) {
   return {};
 }
 
-// A file has one name in new/. A second link is the pack that the file became: the store's affair, and programs take a
-// file with two links for an attack.
+// A file shows one link, however many it has. Others are the pack that the file became, or further names in new/, which
+// a change separates. Some programs take a file with two links for an attack.
 struct stat stat_of_draft(const DraftFound& found) {
   struct stat out = found.st;
   out.st_ino = found.ino;

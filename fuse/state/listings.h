@@ -35,7 +35,7 @@ class Listings {
     bool current = false;   // no commit has come since it was read
   };
   // Returns where the listing of `dir` continues after `place`. At the start of the directory the page is current.
-  Result<Found> find(Vfs& vfs, Ino dir, ListPlace place);
+  Result<Found> find(Vfs& vfs, Ino dir, ListPlace place) WEFT_EXCLUDES(keeping_);
 
   // Frees the memory of pages that were not used for kKeptFor.
   void trim() { directories_.drop_unused(kKeptFor); }
@@ -51,7 +51,7 @@ class Listings {
   using Pages = std::vector<std::shared_ptr<const ListingPage>>;
 
   static Found known(const Pages& pages, ListPlace place, std::uint64_t position);
-  void keep(Ino dir, const std::shared_ptr<const ListingPage>& made);
+  void keep(Ino dir, const std::shared_ptr<const ListingPage>& made) WEFT_EXCLUDES(keeping_);
 
   LruCache<Pages> directories_{kBytesMax};
   Mutex keeping_;  // held while a page is added

@@ -107,7 +107,7 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content, 
   WEFT_CHECK(enter(txn, version, steps == kAllHeld ? VersionState::unreaped : VersionState::releasing));
   if (steps == kAllHeld) return content_release.release(txn, 0, content_release.held_steps());
   WEFT_CHECK(content_release.release(txn, 0, steps));
-  return put_note(txn, kReleasing, version, steps);
+  return set_steps(txn, version, VersionState::releasing, steps);
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ Status apply_note(Txn& txn, const NoteEvent& event) {
   if (!version || version->removed) return {};
   const std::string_view note = note_name(event.note);
   if (event.set && event.note == VersionNote::in_memory) WEFT_CHECK(put_note(txn, kMemoryUsed, 0));
-  return event.set ? set_mark(txn, version->id, note) : erase_note(txn, note, version->id);
+  return event.set ? set_mark(txn, version->id, note) : clear_mark(txn, version->id, note);
 }
 
 Status apply_description(Txn& txn, const DescriptionEvent& event) {

@@ -150,7 +150,7 @@ Result<std::uint64_t> ContentAttach::attach(Txn& txn, std::uint64_t from, std::u
   for (const std::uint32_t file : numbers_of(files(), views_.size(), from, end))
     WEFT_CHECK(put_owned(txn, {version_, file}, 0));
   WEFT_TRY(const std::uint64_t new_bytes, take_blobs_of(txn, steps_of(blobs_, views_.size() + files(), from, end)));
-  WEFT_CHECK(put_note(txn, kAttaching, version_, end));
+  WEFT_CHECK(set_steps(txn, version_, VersionState::attaching, end));
   WEFT_CHECK(bump_sequence(txn));
   return new_bytes;
 }
@@ -170,7 +170,7 @@ Status ContentAttach::release(Txn& txn, VersionId version, std::uint64_t from, s
   for (const std::uint32_t view : steps_of(views_, 0, from, end))
     WEFT_CHECK(give_back_view(txn, references_.content().views[view], references_.links(view)));
   WEFT_CHECK(bump_sequence(txn));
-  if (from != 0) return put_note(txn, kAttaching, version, from);
+  if (from != 0) return set_steps(txn, version, VersionState::attaching, from);
   WEFT_CHECK(enter(txn, version, VersionState::absent));
   return txn.erase(Table::versions, key_of(version));
 }

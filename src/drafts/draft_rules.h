@@ -22,11 +22,8 @@ struct DraftRules {
 
   // True for new/ and its namespaces.
   bool is_shared(const struct stat& st) const;
-  // Returns the bytes of a file that count as a draft's; 0 for any other entry. A pack of a version does not count: it
-  // is the store owner's, and has a second name in packs/. A user's file counts even with two names: the user can give
-  // it a second one through the process that publishes it.
-  std::uint64_t bytes(const struct stat& st) const;
-  // False for a pack of a version: its inode does not count as a draft's either.
+  // False for a pack of a version: it is the store owner's, and has a second name in packs/. A user's file counts even
+  // with two names: the user can give it a second one through the process that publishes it.
   bool counts(const struct stat& st) const;
 };
 
@@ -36,22 +33,22 @@ struct DraftUse {
   std::map<uid_t, std::uint64_t> inodes{};  // by owner
 };
 
-// Adds up the use of entries by DraftRules. A file with several names among the entries counts once. A file of the
-// store's owner with all its names among them is no pack, and counts too.
+// Adds up the use of entries by DraftRules. A file with several names among the entries counts once, with the first
+// name. A file of the store's owner with all its names among them is no pack, and counts too, with the last name.
 class DraftCount {
  public:
   explicit DraftCount(const DraftRules& rules) : rules_(rules) {}
   void add(const struct stat& st);
-  DraftUse use() const;
+  const DraftUse& use() const { return use_; }  // of the entries so far
 
  private:
   struct Named {
-    struct stat st {};
     nlink_t names = 0;  // among the entries
+    bool counted = false;
   };
-  static void add_to(DraftUse& use, const struct stat& st);
+  void count(const struct stat& st);
   const DraftRules& rules_;
-  DraftUse use_;                  // of the entries with one name
+  DraftUse use_;
   std::map<ino_t, Named> named_;  // files with several
 };
 

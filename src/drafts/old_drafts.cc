@@ -16,27 +16,27 @@ namespace {
 
 struct Found {
   std::int64_t written = 0;  // newest change of a file in the draft, seconds since 1970
-  std::uint64_t bytes = 0;
   bool in_use = false;
 };
 
-void add(const DraftRules& rules, const TreeEntry& entry, Found& found) {
+void add(const TreeEntry& entry, DraftCount& count, Found& found) {
   const struct stat& st = entry.st;
   found.written = std::max<std::int64_t>({found.written, st.st_mtim.tv_sec, st.st_ctim.tv_sec});
-  found.bytes += rules.bytes(st);
+  count.add(st);
   if (!S_ISREG(st.st_mode)) return;
   const auto file = open_at(entry.directory, entry.name, O_RDONLY | O_NONBLOCK);
   found.in_use = found.in_use || !file.ok() || !not_written(file->get());
 }
 
-Found examine(const DraftRules& rules, const TreeEntry& draft) {
+// Adds the entries of a draft to the count.
+Found examine(const TreeEntry& draft, DraftCount& count) {
   Found found;
-  add(rules, draft, found);
+  add(draft, count, found);
   if (!S_ISDIR(draft.st.st_mode)) return found;
   const auto directory = open_directory_at(draft.directory, draft.name);
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
-    add(rules, entry, found);
+    add(entry, count, found);
     return WalkNext::enter;
   };
   walk.failed = pass_failed;
@@ -48,7 +48,8 @@ Result<Fd> open_folder(const std::string& store_path) {
   return open_file(store_path + "/drafts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-// Calls `visit` for each old draft, in new/ and in its namespaces.
+// Calls `visit` for each old draft, in new/ and in its namespaces. A draft's bytes are those that it adds to the count
+// of all drafts up to it, old or not: so a file that two drafts share is in one of them.
 Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::seconds kept, const ClockMark& clock,
                                    const std::function<void(const TreeEntry&)>& visit) {
   std::vector<OldDraft> old;
@@ -58,16 +59,18 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
   if (!root.ok()) return root.error();
   WEFT_TRY(const struct stat st, stat_fd(root->get(), where));
   const DraftRules rules = DraftRules::of(store_path, st);
+  DraftCount count(rules);
   const auto now = static_cast<std::int64_t>(now_ns() / 1'000'000'000);
   TreeWalk walk;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     if (rules.is_shared(entry.st)) return WalkNext::enter;
-    const Found found = examine(rules, entry);
+    const std::uint64_t bytes_before = count.use().bytes;
+    const Found found = examine(entry, count);
     const std::uint64_t written =
         believed_written(clock, static_cast<std::uint64_t>(std::max<std::int64_t>(0, found.written)));
     const std::int64_t age = now - static_cast<std::int64_t>(written);
     if (found.in_use || age < kept.count()) return WalkNext::pass;
-    old.push_back({entry.path, found.bytes, static_cast<std::uint64_t>(age)});
+    old.push_back({entry.path, count.use().bytes - bytes_before, static_cast<std::uint64_t>(age)});
     visit(entry);
     return WalkNext::pass;
   };

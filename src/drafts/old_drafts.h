@@ -14,8 +14,8 @@ namespace weft {
 inline constexpr std::chrono::seconds kDraftsKept = std::chrono::hours(7 * 24);
 
 struct OldDraft {
-  std::string path;  // below new/
-  std::uint64_t bytes = 0;
+  std::string path;               // below new/
+  std::uint64_t bytes = 0;        // as DraftCount counts; a file in several drafts counts in one of them
   std::uint64_t unwritten_s = 0;  // seconds since the last change
 };
 inline void fields(JsonFields& f, OldDraft& m) {

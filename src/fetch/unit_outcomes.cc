@@ -17,7 +17,8 @@ constexpr std::size_t kAllocated = 1U << 20U;  // longer runs are written faster
 
 // Writes bytes to the pack. It does not map the file, because pages of a new mapping are cleared and allocated one by
 // one. Blocks of zeros stay holes. Long runs are allocated first; if that fails, the write reports why.
-Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes, bool allocates) {
+Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std::byte> bytes, bool allocates)
+    WEFT_EXCLUDES(transfer.writing) {
   const int fd = transfer.pack->fd();
   const MutexLock one_at_a_time(transfer.writing);
   for (const Range& run : runs_to_write(fd, offset, bytes)) {

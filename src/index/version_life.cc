@@ -14,6 +14,14 @@ constexpr std::pair<std::string_view, unsigned> kNotes[] = {{kIncomplete, kI}, {
                                                             {kReleasing, kG},  {kUnsaved, kS},   {kPinned, kP},
                                                             {kInMemory, kM}};
 
+constexpr unsigned kMarks = kS | kP | kM;
+
+// Returns the bit of a note; 0 if it is none about versions.
+unsigned note_bit(std::string_view note) {
+  const auto found = std::ranges::find(kNotes, note, [](const auto& one) { return one.first; });
+  return found == std::end(kNotes) ? 0 : found->second;
+}
+
 constexpr unsigned bit(VersionState state) {
   return 1U << static_cast<unsigned>(state);
 }
@@ -28,8 +36,8 @@ struct StateRow {
 using enum VersionState;
 constexpr StateRow kStates[] = {{absent, "absent", false, 0, 0, bit(attaching) | bit(bare) | bit(whole)},
                                 {attaching, "attaching", false, kT, 0, bit(whole) | bit(absent)},
-                                {bare, "bare", true, kI, kS | kP | kM, bit(whole) | bit(unreaped)},
-                                {whole, "whole", true, 0, kS | kP | kM, bit(unreaped) | bit(releasing)},
+                                {bare, "bare", true, kI, kMarks, bit(whole) | bit(unreaped)},
+                                {whole, "whole", true, 0, kMarks, bit(unreaped) | bit(releasing)},
                                 {unreaped, "unreaped", true, kR, 0, bit(absent) | bit(bare) | bit(whole)},
                                 {releasing, "releasing", true, kR | kG, 0, bit(absent) | bit(whole)}};
 
@@ -81,12 +89,26 @@ Result<VersionState> enter(Txn& txn, VersionId version, VersionState state) {
 
 Status set_mark(Txn& txn, VersionId version, std::string_view note) {
   WEFT_TRY(const Facts facts, facts_of(txn, version));
-  const auto found = std::ranges::find(kNotes, note, [](const auto& one) { return one.first; });
-  const bool is_of_version = found != std::end(kNotes);
-  if (is_of_version && facts.row->state == absent) return {};
-  if (!is_of_version || (facts.row->marks & found->second) == 0)
+  const unsigned mask = note_bit(note);
+  if (mask != 0 && facts.row->state == absent) return {};
+  if ((facts.row->marks & mask) == 0)
     return damaged(txn, fmt::format("version {} is {} and cannot be {}", version, facts.row->name, note));
   return put_note(txn, note, version);
+}
+
+Status clear_mark(Txn& txn, VersionId version, std::string_view note) {
+  WEFT_TRY(const Facts facts, facts_of(txn, version));
+  const unsigned mask = note_bit(note);
+  if ((kMarks & mask) == 0) return damaged(txn, fmt::format("version {} cannot lose the note {}", version, note));
+  return (facts.notes & mask) == 0 ? Status{} : erase_note(txn, note, version);
+}
+
+Status set_steps(Txn& txn, VersionId version, VersionState state, std::uint64_t steps) {
+  WEFT_TRY(const Facts facts, facts_of(txn, version));
+  if (facts.row->state != state || (state != attaching && state != releasing))
+    return damaged(
+        txn, fmt::format("version {} is {} and takes no step of {}", version, facts.row->name, row_of(state).name));
+  return put_note(txn, state == attaching ? kAttaching : kReleasing, version, steps);
 }
 
 }  // namespace weft

@@ -18,7 +18,7 @@
 // The other notes of `meta` are no facts about a version, so that no state and no transition depends on them: their ids
 // do not name versions. kCached and kPromoted have the id of a pack, which any number of versions share; so do the
 // notes of gc_queue.h. kMemoryUsed has id 0. It says about the store that some version had kInMemory, and outlives that
-// version. set_mark() refuses all of them.
+// version. set_mark() and clear_mark() refuse all of them.
 #pragma once
 
 #include <cstdint>
@@ -39,5 +39,10 @@ Result<VersionState> state_of(Txn& txn, VersionId version);
 Result<VersionState> enter(Txn& txn, VersionId version, VersionState state);
 // Sets one of the notes that may stand. No effect on an absent version. Errc::corrupt: the state does not allow it.
 Status set_mark(Txn& txn, VersionId version, std::string_view note);
+// Erases a note that set_mark() can set, if the version has it. Errc::corrupt: set_mark() sets no such note.
+Status clear_mark(Txn& txn, VersionId version, std::string_view note);
+// Records the progress of a version in `state`: the steps taken (attaching) or given back (releasing). Errc::corrupt:
+// the version is in another state, or this one has no steps.
+Status set_steps(Txn& txn, VersionId version, VersionState state, std::uint64_t steps);
 
 }  // namespace weft

@@ -28,13 +28,15 @@ constexpr std::size_t kSavesBetweenTelling = 64;
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kPauseMin = std::chrono::milliseconds(1'000);  // after a failure; doubles with each further one
 constexpr auto kPauseMax = std::chrono::milliseconds(30'000);
+constexpr RetryPause kRetry(kPauseMin, kPauseMax);
 constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 }  // namespace
 
 // Shared with the worker's thread, which may outlive the WriteBehind.
 struct WriteBehind::State final : public Progress {
-  State(Store& of, OriginLedger& in, std::string path) : ledger(in), store(of), origin_path(std::move(path)) {}
+  State(Store& of, OriginLedger& in, std::string path, const TimeSource& time)
+      : ledger(in), store(of), origin_path(std::move(path)), worker("not at the origin yet", kRetry, time) {}
 
   OriginLedger& ledger;  // use only inside store.use()
   RevocableStore store;
@@ -61,7 +63,7 @@ struct WriteBehind::State final : public Progress {
   bool take_new = false;            // the next round adopts the origin that it finds
   std::uint64_t taken_round = 0;    // latest round that tried to adopt one
   Status taken;                     // result of that round
-  Worker worker{"not at the origin yet", {kPauseMin, kPauseMax}};
+  Worker worker;
 
   void total(std::uint64_t /*bytes*/) override {}
   void advance(std::uint64_t bytes) override { bytes_written += bytes; }
@@ -337,8 +339,8 @@ struct WriteBehind::State final : public Progress {
   }
 };
 
-WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path)
-    : state_(std::make_shared<State>(store, ledger, std::move(origin_path))) {
+WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, const TimeSource& time)
+    : state_(std::make_shared<State>(store, ledger, std::move(origin_path), time)) {
   state_->worker.start([state = state_] { return state->work(); });
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/time_source.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
 
@@ -27,7 +28,8 @@ struct WriteBehindStatus {
 class WriteBehind {
  public:
   // `store` and `ledger` must outlive this object. If the directory is missing or does not answer, the thread retries.
-  WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path);
+  // `time`: of the pauses between rounds; it outlives the thread, an abandoned one too.
+  WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, const TimeSource& time = steady_time());
   // Takes a few seconds at most. A thread that hangs in the origin's file system is abandoned, and cannot use the
   // store.
   ~WriteBehind();

@@ -165,6 +165,7 @@ bool AssembledPacks::remove(const OpenPack& pack) {
 
 bool AssembledPacks::evict(PackId id) {
   if (!remove_pack(dir_, id).ok()) return false;
+  log_debug(LogCategory::store, "assembled file {} evicted", pack_name(id));
   evicted_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

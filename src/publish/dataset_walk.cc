@@ -41,7 +41,9 @@ bool is_lmdb_lock(const TreeEntry& entry) {
          magic == kMagic;
 }
 
-// Walks breadth first, in the order of the file table.
+// Walks breadth first: the file table takes all files of a directory before those of the next one, and its directories
+// are the queue of the walk. walk_tree() goes depth first and enters a directory between two entries. So it only lists
+// here, one directory at a time, and this class descends.
 class DatasetWalk {
  public:
   DatasetWalk(std::span<const std::string> paths, const struct stat* store, Links links)

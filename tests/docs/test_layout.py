@@ -23,6 +23,7 @@ TWO_LOCAL = {"src/model/tree.cc": '#include "model/tree.h"\n' + LOCAL.format("lo
              "src/model/deep.cc": LOCAL.format("std::pair<int, int> at"),
              "src/model/CMakeLists.txt": "weft_library(model tree.cc deep.cc)\n"}
 CALLS = "#pragma once\ninline int f() { return ::getpid() + x::y() + ::getppid(); }  // ::getuid()\n"
+NOTES = "bool f(Txn& t) { return put_note(t, kCached, 1); }\nbool g(Txn& t) { return erase_note(t, kPinned, 1); }\n"
 RIDDLE = "#pragma once\n// It is what they have of it when those that had it before give\n// it to another one.\n"
 HEADLESS = "#pragma once\nint a;  // Whoever opens the model reads its tensors.\n"
 MAP = "## Folders\n\n    {}/ x\n\n## Limits\n"
@@ -35,6 +36,7 @@ BROKEN = {
     "errno": ({"src/model/tree.h": "#pragma once\nint f() { return ENOENT; }\n"}, "ENOENT"),
     "errno that is read": ({"src/model/tree.h": "#pragma once\nint f() { return errno; }\n"}, "tree.h:2: errno"),
     "unchecked mutex": ({"src/fetch/x.h": "#pragma once\n// std::mutex\ninline std::mutex m;\n"}, "x.h:3: std::mutex"),
+    "note of a version": ({"src/fetch/x.h": "#pragma once\n" + NOTES}, "x.h:3: the note kPinned"),
     "own header": ({"src/model/tree.cc": '#include <vector>\n#include "model/tree.h"\n'}, "own header"),
     "pragma once": ({"src/model/tree.h": "\n"}, "#pragma once"),
     "source that is not listed": ({"src/model/new.cc": "\n"}, "new.cc"),
@@ -100,7 +102,7 @@ def test_what_counts_as_no_method_and_as_no_call(tmp_path):
             "  using F = int (*)(int);\n  int (*p)(int) = nullptr;\n  std::map<int, void()> m{f(1), {2}};\n"
             "  std::mutex mutex WEFT_GUARDED_BY(f());\n  struct Row { int f(); };\n  enum class E { a, b };\n")
     large = LARGE.replace("  int f0(", free + "  // int f0(").replace("::getpid", "getpid")
-    text = large.replace("// namespace", "\ninline int f(int a) { return weft::g() + a::b(); }\n// namespace")
+    text = large.replace("// namespace", "\ninline int f(int a) { return weft::g() + a::b() + ::htons(1); }\n// namespace")
     assert layout_of(tmp_path, GOOD | {"src/model/tree.h": text}).returncode == 0
 
 

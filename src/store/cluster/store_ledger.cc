@@ -68,7 +68,7 @@ std::vector<CatalogEvent> catalog_events(std::vector<JournaledEvent> journal) {
 Status StoreLedger::saved(std::span<const VersionId> versions) {
   WEFT_TRY(WriterLock lock, parts_.index.lock());
   return parts_.index.write(lock, [&](Txn& txn) -> Status {
-    for (VersionId version : versions) WEFT_CHECK(erase_note(txn, kUnsaved, version));
+    for (VersionId version : versions) WEFT_CHECK(clear_mark(txn, version, kUnsaved));
     return bump_sequence(txn);
   });
 }

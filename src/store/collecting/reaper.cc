@@ -68,7 +68,7 @@ Status release(StoreParts& parts, const ContentRelease& content, VersionId versi
       at = std::min(from.value_or(end) + limits::kBatchRows, end);
       if (!from || *from >= end) return {};
       WEFT_CHECK(content.release(txn, *from, at));
-      WEFT_CHECK(put_note(txn, kReleasing, version, at));
+      WEFT_CHECK(set_steps(txn, version, VersionState::releasing, at));
       return bump_sequence(txn);
     });
     WEFT_CHECK(std::move(written));

@@ -6,15 +6,14 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/limits.h"
 #include "daemon/metrics_port.h"
+#include "fakes/stepped_time.h"
 #include "os/sys.h"
 
 namespace weft {
@@ -107,21 +106,23 @@ std::uint16_t free_port() {
 
 TEST_CASE("HTTP: a slow client has a bounded total time, and other clients do not wait for it") {
   const std::uint16_t port = free_port();
+  testing::SteppedTime time;
   const auto served = MetricsPort::open(
-      port, [] { return std::string("a 1\n"); }, 300ms);
+      port, [] { return std::string("a 1\n"); }, 60s, time);
   REQUIRE(served.ok());
   const Client slow(port);
-  std::atomic<bool> over = false;
-  std::thread trickle([&] {
-    for (int i = 0; i < 100 && !over && slow.send("G"); ++i) std::this_thread::sleep_for(50ms);
-  });
+  CHECK(slow.send("G"));
   const Client other(port);
-  const auto begun = std::chrono::steady_clock::now();
   CHECK(other.send("GET /metrics HTTP/1.1\r\n\r\n"));
   CHECK(other.all().ends_with("a 1\n"));
-  CHECK(std::chrono::steady_clock::now() - begun < 3s);
-  over = true;
-  trickle.join();
+  time.pass(59s);
+  CHECK(slow.send("E"));
+  const Client third(port);
+  CHECK(third.send("GET /metrics HTTP/1.1\r\n\r\n"));
+  CHECK(third.all().ends_with("a 1\n"));
+  time.pass(1s);
+  CHECK(slow.send("T"));
+  CHECK(slow.all().empty());  // the server has closed the connection
 }
 
 TEST_CASE("HTTP: silent clients do not block others") {
@@ -138,15 +139,17 @@ TEST_CASE("HTTP: silent clients do not block others") {
 
 TEST_CASE("HTTP: a client that sends nothing does not keep the port from ending") {
   const std::uint16_t port = free_port();
+  const testing::SteppedTime time;  // patience never ends
   auto served = MetricsPort::open(
-      port, [] { return std::string("a 1\n"); }, 60s);
+      port, [] { return std::string("a 1\n"); }, 60s, time);
   REQUIRE(served.ok());
   const Client silent(port);
   CHECK(silent.send("G"));
-  std::this_thread::sleep_for(100ms);  // the server is reading its request
-  const auto begun = std::chrono::steady_clock::now();
+  const Client other(port);
+  CHECK(other.send("GET /metrics HTTP/1.1\r\n\r\n"));
+  CHECK(other.all().ends_with("a 1\n"));  // the server has taken the silent client before
   served->reset();
-  CHECK(std::chrono::steady_clock::now() - begun < 3s);
+  CHECK(silent.all().empty());
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ TEST_CASE("a file counts unless it may be a pack of a version") {
   const DraftRules rules{7, 8};
   struct stat st {};
   st.st_mode = S_IFREG | 0644;
-  st.st_size = 5;
   st.st_nlink = 1;
   st.st_uid = 8;
-  CHECK(rules.bytes(st) == 5);
+  CHECK(rules.counts(st));
   st.st_nlink = 2;
-  CHECK(rules.bytes(st) == 0);
+  CHECK_FALSE(rules.counts(st));
   st.st_uid = 9;
-  CHECK(rules.bytes(st) == 5);
+  CHECK(rules.counts(st));
+  st.st_uid = 8;
   st.st_mode = S_IFDIR | 0755;
-  CHECK(rules.bytes(st) == 0);
+  CHECK(rules.counts(st));
 }
 
 TEST_CASE("a namespace is a shared directory of the owner of new/") {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,21 @@ std::vector<std::string> paths_of(const std::vector<OldDraft>& drafts) {
   std::vector<std::string> paths;
   for (const OldDraft& draft : drafts) paths.push_back(draft.path);
   return paths;
+}
+
+using Each = std::vector<std::uint64_t>;
+
+Each bytes_of(const std::vector<OldDraft>& drafts) {
+  Each bytes;
+  for (const OldDraft& draft : drafts) bytes.push_back(draft.bytes);
+  return bytes;
+}
+
+// Returns the bytes of each draft. Their sum is what drafts_max counts.
+Each bytes_of(const NewDraft& draft) {
+  Each bytes = bytes_of(must(old_drafts(draft.dir.path(), std::chrono::seconds(0))));
+  CHECK(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}) == draft.tree->use().bytes);
+  return bytes;
 }
 
 TEST_CASE("drafts in new/ and in its namespaces are removed when they are old") {
@@ -43,15 +60,27 @@ TEST_CASE("drafts in new/ and in its namespaces are removed when they are old") 
 
 TEST_CASE("gc counts the bytes that drafts_max counts") {
   NewDraft draft;
-  const std::string file = draft.dir.path() + "/drafts/tree/a/x";
+  const std::string below = draft.dir.path() + "/drafts/tree/";
+  const std::string file = below + "a/x";
   must(write_exact(draft.file.fd.get(), 0, as_bytes("1234567"), "x"));
   draft.file.fd.reset();
-  REQUIRE(::link(file.c_str(), (draft.dir.path() + "/other").c_str()) == 0);
-  if (::geteuid() == 0) REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
-  const auto old = must(old_drafts(draft.dir.path(), std::chrono::seconds(0)));
-  REQUIRE(old.size() == 1);
-  CHECK(old[0].bytes == draft.tree->use().bytes);
-  CHECK(old[0].bytes == (::geteuid() == 0 ? 7 : 0));
+  const std::string other = draft.dir.path() + "/other";
+  REQUIRE(::link(file.c_str(), other.c_str()) == 0);
+  const bool is_users = ::geteuid() == 0;  // else the store owner's, and a pack by its second name
+  if (is_users) REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
+  CHECK(bytes_of(draft) == (is_users ? Each{7} : Each{0}));
+  REQUIRE(::link(file.c_str(), (below + "a/y").c_str()) == 0);
+  CHECK(bytes_of(draft) == (is_users ? Each{7} : Each{0}));
+  must(draft.tree->make_directory(kNewIno, "b", 0755));
+  REQUIRE(::link(file.c_str(), (below + "b/x").c_str()) == 0);
+  CHECK(bytes_of(draft) == (is_users ? Each{7, 0} : Each{0, 0}));
+  if (is_users) REQUIRE(::chown(file.c_str(), ::geteuid(), ::getegid()) == 0);
+  CHECK(bytes_of(draft) == Each{0, 0});
+  REQUIRE(::unlink(other.c_str()) == 0);
+  CHECK(bytes_of(draft) == Each{0, 7});  // no pack: all names of the file are here
+  if (is_users) REQUIRE(::chown(file.c_str(), 64001, 64001) == 0);
+  const Each before = bytes_of(draft);
+  CHECK(bytes_of(must(remove_old_drafts(draft.dir.path(), std::chrono::seconds(0)))) == before);
 }
 
 TEST_CASE("a store without drafts has no old ones") {

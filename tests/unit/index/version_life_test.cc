@@ -80,6 +80,40 @@ TEST_CASE("only a live version keeps marks, and they end with it") {
   CHECK(in_state(test, whole, [](Txn& txn) { return set_mark(txn, 1, kUnreaped); }).error().code == Errc::corrupt);
 }
 
+TEST_CASE("a mark is cleared where it stands, and other notes are no marks") {
+  TestIndex test;
+  for (const std::string_view mark : {kUnsaved, kPinned, kInMemory})
+    for (const auto& [state, unused] : kNext) {
+      const bool live = state == bare || state == whole;
+      const Status cleared = in_state(test, state, [&, live, mark](Txn& txn) -> Status {
+        WEFT_CHECK(clear_mark(txn, 1, mark));
+        if (!live) return {};
+        WEFT_CHECK(set_mark(txn, 1, mark));
+        WEFT_CHECK(clear_mark(txn, 1, mark));
+        CHECK_FALSE(must(has_note(txn, mark, 1)));
+        return {};
+      });
+      CHECK(cleared.ok());
+    }
+  for (const std::string_view note : {kUnreaped, kReleasing, kCached})
+    CHECK(in_state(test, releasing, [&](Txn& txn) { return clear_mark(txn, 1, note); }).error().code == Errc::corrupt);
+}
+
+TEST_CASE("only a version in a state of steps records them") {
+  TestIndex test;
+  for (const auto& [state, unused] : kNext)
+    for (const auto& [claimed, other] : kNext) {
+      const std::string_view note = claimed == attaching ? kAttaching : kReleasing;
+      const Status set = in_state(test, state, [&, claimed = claimed](Txn& txn) -> Status {
+        WEFT_CHECK(set_steps(txn, 1, claimed, 5));
+        CHECK(must(note_value(txn, note, 1)) == 5);
+        return {};
+      });
+      CHECK(set.ok() == (state == claimed && (state == attaching || state == releasing)));
+      if (!set.ok()) CHECK(set.error().code == Errc::corrupt);
+    }
+}
+
 TEST_CASE("notes about packs and the store are no marks of the version with their id, and outlive it") {
   TestIndex test;
   for (const std::string_view note : {kCached, kPromoted, kMemoryUsed})

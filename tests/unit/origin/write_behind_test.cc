@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <thread>
 
 #include "base/sha256.h"
+#include "fakes/stepped_time.h"
 #include "hanging_file.h"
 #include "origin/dir.h"
 #include "os/sys.h"
@@ -20,8 +20,6 @@
 
 namespace weft::testing {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr std::string_view kHere = "00000000-0000-4000-8000-000000000001";
 constexpr std::string_view kElsewhere = "00000000-0000-4000-8000-000000000002";
@@ -193,10 +191,9 @@ TEST_CASE("the origin of another cluster is refused by name until take_new_origi
 TEST_CASE("a store that published before it had an origin makes one") {
   Told told;
   told.hear({own("a", 1)}, 3);
-  const WriteBehind behind(*told.store, told.store->ledger(), told.origin);
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (must(told.store->ledger().origin()).empty() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(5ms);
+  SteppedTime time;
+  const WriteBehind behind(*told.store, told.store->ledger(), told.origin, time);
+  static_cast<void>(time.next_pause());  // the first round has ended
   CHECK(must(told.store->ledger().origin()) == must(OriginDir::open_existing(told.origin)).uuid());
 }
 
@@ -211,8 +208,7 @@ TEST_CASE("a cancelled take_new_origin() has no effect") {
   told.hear({heard("a", 2)}, 3);
   WriteBehind behind(*told.store, told.store->ledger(), told.origin);
   hangs->wait_for_opener();
-  const auto end = std::chrono::steady_clock::now() + 300ms;
-  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
+  const auto late = [looks = 0]() mutable { return ++looks > 3; };
   CHECK(behind.take_new_origin(late).error().code == Errc::cancelled);
   std::filesystem::remove(hanging);
   const std::string other = must(OriginDir::open(told.origin, kCluster)).uuid();
@@ -251,11 +247,10 @@ TEST_CASE("versions that cannot get there keep no others waiting, whether somebo
     must(origin.put_manifest(digest, as_bytes(manifest)));
   }
   const auto last = told.unsaved().back();
-  WriteBehind behind(*told.store, told.store->ledger(), told.origin);
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  const auto late = [end] { return std::chrono::steady_clock::now() > end; };
-  must(behind.wait_for(last, late));
-  while (told.unsaved().size() > 70 && !late()) std::this_thread::sleep_for(5ms);
+  SteppedTime time;
+  WriteBehind behind(*told.store, told.store->ledger(), told.origin, time);
+  must(behind.wait_for(last, kNever));
+  static_cast<void>(time.next_pause());  // the first round has ended
   CHECK(told.unsaved().size() == 70);
 }
 
