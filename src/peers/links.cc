@@ -48,7 +48,10 @@ PeerLinks::Link& PeerLinks::link(const std::string& node) {
 }
 
 void PeerLinks::refresh(Clock::time_point now) {
-  if (known_at_ + kMembersAge >= now) return;
+  if (known_at_ + kMembersAge < now) read_members(now);
+}
+
+void PeerLinks::read_members(Clock::time_point now) {
   known_ = members_();
   for (const Member& one : known_) {
     Link& link = this->link(one.node);
@@ -66,7 +69,7 @@ void PeerLinks::refresh(Clock::time_point now) {
 
 std::vector<std::string> PeerLinks::nodes() {
   const MutexLock lock(mutex_);
-  refresh(time_.now());
+  read_members(time_.now());
   std::vector<std::string> out;
   for (const Member& one : known_)
     if (!one.address.empty()) out.push_back(one.node);

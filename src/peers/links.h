@@ -38,7 +38,7 @@ class PeerLinks {
   // Returns the address of a member; nothing if the node is no member, or has no address.
   std::optional<PeerAddress> address(const std::string& node);
 
-  std::vector<std::string> nodes();                  // all members with an address
+  std::vector<std::string> nodes();                  // all members with an address, as they are now
   std::uint32_t number_of(const std::string& node);  // in this object; as Choice::number
 
   // Returns the best candidate that is not in `tried`: one that is free and does not rest, by its reads of this node
@@ -115,7 +115,8 @@ class PeerLinks {
   Link& link(const std::string& node) WEFT_REQUIRES(mutex_);
   const Member* member(const std::string& node) WEFT_REQUIRES(mutex_);
   bool is_past_member(const std::string& node) WEFT_REQUIRES(mutex_);
-  void refresh(Clock::time_point now) WEFT_REQUIRES(mutex_);
+  void refresh(Clock::time_point now) WEFT_REQUIRES(mutex_);  // reads old members again
+  void read_members(Clock::time_point now) WEFT_REQUIRES(mutex_);
   void rest_after(Link& link, const Error& failure, Clock::time_point asked) const WEFT_REQUIRES(mutex_);
   std::vector<Link*> askable(std::span<const std::string> candidates, std::span<const std::uint32_t> tried)
       WEFT_REQUIRES(mutex_);

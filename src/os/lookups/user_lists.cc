@@ -67,6 +67,7 @@ std::optional<gid_t> find_group(std::string_view group, std::string_view name) {
 
 std::vector<gid_t> groups_with(std::string_view group, std::string_view user) {
   std::vector<gid_t> groups;
+  if (user.empty()) return groups;  // a group without members has an empty list
   for (const std::string_view line : split(group, '\n')) {
     const auto entry = group_line(line);
     if (entry && std::ranges::count(split(entry->members, ','), user) > 0) groups.push_back(entry->gid);
