@@ -38,7 +38,7 @@ class PeerLinks {
   // Returns the address of a member; nothing if the node is no member, or has no address.
   std::optional<PeerAddress> address(const std::string& node);
 
-  std::vector<std::string> nodes();                  // all members with an address, as they are now
+  std::vector<std::string> nodes();                  // the present members that have an address
   std::uint32_t number_of(const std::string& node);  // in this object; as Choice::number
 
   // Returns the best candidate that is not in `tried`: one that is free and does not rest, by its reads of this node
