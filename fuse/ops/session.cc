@@ -27,8 +27,12 @@ ssize_t write_reply(int device, iovec* parts, int count, void* server) {
 }  // namespace
 
 Status Session::make() {
-  static constexpr fuse_custom_io kIo{
-      .writev = write_reply, .read = read_request, .splice_receive = nullptr, .splice_send = nullptr};
+  static constexpr fuse_custom_io kIo = [] {
+    fuse_custom_io io{};  // newer versions of libfuse have more members
+    io.writev = write_reply;
+    io.read = read_request;
+    return io;
+  }();
   keep_libfuse_messages();
   std::array<std::string, 2> words{"mount.weft", fmt::format("-omax_read={}", kReadBytesMax)};
   std::array<char*, 3> argv{words[0].data(), words[1].data(), nullptr};

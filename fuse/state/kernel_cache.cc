@@ -5,10 +5,22 @@
 #include "fuse/state/node_id.h"
 
 namespace weft {
+namespace {
+
+// libfuse 3.17 takes no flags.
+int notify_expired(fuse_session* session, Ino dir, const std::string& name) {
+#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 17)
+  return fuse_lowlevel_notify_expire_entry(session, dir, name.c_str(), name.size(), FUSE_LL_EXPIRE_ONLY);
+#else
+  return fuse_lowlevel_notify_expire_entry(session, dir, name.c_str(), name.size());
+#endif
+}
+
+}  // namespace
 
 // Kernels before 6.2 cannot expire a name, so the name is invalidated.
 void SessionCache::expire_name(Ino dir, const std::string& name) {
-  if (fuse_lowlevel_notify_expire_entry(session_, dir, name.c_str(), name.size(), FUSE_LL_EXPIRE_ONLY) == -ENOSYS)
+  if (notify_expired(session_, dir, name) == -ENOSYS)
     fuse_lowlevel_notify_inval_entry(session_, dir, name.c_str(), name.size());
 }
 

@@ -2,7 +2,7 @@
 // of those in sys.h, and none of them follows a link or leaves the directory.
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <memory>
