@@ -48,7 +48,7 @@ use() {
   export WEFT_STORE=$area/store
   "$weft" init --quiet
   make_model model
-  "$weft" import model --name m --quiet
+  "$weft" import model --name m --quiet >/dev/null
   mkdir mnt
   "$weft" mount mnt >/dev/null
   diff -r model mnt/models/m/1
@@ -66,7 +66,7 @@ by_mount() {
   area=$(mktemp -d "$HOME/mount.XXXXXX")
   make_model "$area/model"
   "$weft" --store "$area/store" init --quiet
-  "$weft" --store "$area/store" import "$area/model" --name m --quiet
+  "$weft" --store "$area/store" import "$area/model" --name m --quiet >/dev/null
   mkdir "$area/mnt"
   mount -t weft "$area/store" "$area/mnt"
   cmp "$area/model/model.safetensors" "$area/mnt/models/m/latest/model.safetensors"
@@ -116,7 +116,7 @@ upgrade_beside_readers() {
   mkdir $area
   make_model $area/model
   weft --store $area/store init --quiet
-  weft --store $area/store import $area/model --name m --quiet
+  weft --store $area/store import $area/model --name m --quiet >/dev/null
   weftd --store $area/store --log-file $area/weftd.log &
   weftd_pid=$!
   mkdir $area/mnt

@@ -3,7 +3,7 @@
 #define XXH_STATIC_LINKING_ONLY  // the size of a state
 #include <xxhash.h>
 #include <algorithm>
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(WEFT_STATIC)  // Debian's archive lacks what chooses the instructions
 #include <xxh_x86dispatch.h>  // redefines the XXH3 names to use AVX2 or AVX-512 if available, three times as fast
 #endif
 
