@@ -80,7 +80,7 @@ Error no_model(Txn& txn, std::string_view name);
 inline constexpr std::string_view kIncomplete = "incomplete";
 inline constexpr std::string_view kUnsaved = "unsaved";  // published here, missing at the origin
 inline constexpr std::string_view kPinned = "pinned";
-inline constexpr std::string_view kInMemory = "memory";  // VersionNote::in_memory
+inline constexpr std::string_view kInMemory = "memory";    // VersionNote::in_memory
 inline constexpr std::string_view kUnreaped = "unreaped";  // removed, but gc has not reaped it yet
 // Removed, but still a holder of its blobs. The value is the number of steps that were given back (release.h).
 inline constexpr std::string_view kReleasing = "giving";
