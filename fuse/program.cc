@@ -1,6 +1,5 @@
 #include "fuse/program.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -180,10 +179,10 @@ Status announce_store(const MountOptions& options, int state) {
 
 // Serves, and reports a failure to the supervisor.
 Status serve_store(const MountOptions& options, const ServerEnds& ends) {
-  const Fd channel(::fcntl(ends.channel, F_DUPFD_CLOEXEC, 0));
+  const Result<Fd> channel = duplicate(ends.channel, "the channel to the supervisor");
   Status served = open_and_serve(options, ends);
-  if (served.ok()) return served;
-  const Status said = say(channel.get(), Say::failed, served.error().message);
+  if (served.ok() || !channel.ok()) return served;
+  const Status said = say(channel->get(), Say::failed, served.error().message);
   return said.ok() ? served : said;
 }
 

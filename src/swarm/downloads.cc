@@ -159,7 +159,6 @@ bool Downloads::close(SwarmNode node, std::size_t Partner::*open, SwarmTime agai
   const auto at = partners_.find(node);
   if (at == partners_.end() || at->second.*open == 0) return false;
   --(at->second.*open);
-  at->second.ending = std::min(at->second.ending, at->second.wants);
   --open_;
   at->second.again = std::max(at->second.again, again);
   if (at->second.left && at->second.open() == 0) partners_.erase(at);

@@ -83,7 +83,7 @@ class Downloads {
  private:
   struct Partner {
     std::size_t wants = 0;     // not answered yet
-    std::size_t ending = 0;    // wants of a session that this node has ended
+    std::size_t ending = 0;    // wants of a session that this node has ended; they are answered first
     std::size_t reads = 0;     // units that it sends
     std::size_t declined = 0;  // its offers in a row
     SwarmTime again{};         // not asked before
