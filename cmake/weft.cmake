@@ -15,7 +15,7 @@ endfunction()
 
 # A test's own code runs once: to optimise it takes longer than to run it. The libraries that it tests are optimised.
 function(weft_compile_quickly target)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" OR WEFT_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()

@@ -103,8 +103,9 @@ def of_version(fetched):
     return sum(fetched[f"from_{giver}"] for giver in GIVERS)
 
 
-def has_half(node):
-    return any(2 * one["here"] >= one["units"] for one in swarms(node)["fetched"])
+def has_share(node, share):
+    """Of the units of the version that it fetches."""
+    return any(one["here"] >= share * one["units"] for one in swarms(node)["fetched"])
 
 
 def copies(holder, before, size=MODEL_BYTES):

@@ -12,7 +12,7 @@ from links import unplugged
 from nodes import MODEL_FILE, SECONDS_MAX, SILENCE_SECONDS, Cluster
 from readers import Reading
 from swarmlib import (COPIES_MAX, GIVERS, MIB, MODEL_BYTES, NODES, TENSOR_BYTES, TENSORS, all_fetch, copies,
-                      directory_nodes, end, evict, fetch, fetching, has_half, introduces, of_version, reads_right, received,
+                      directory_nodes, end, evict, fetch, fetching, has_share, introduces, of_version, reads_right, received,
                       shape, swarms, write_source)
 from weftlib import run, wait_until
 
@@ -126,13 +126,15 @@ def test_readers_in_order_share_a_version_too(swarm):
     assert copies(holder, before) <= COPIES_MAX
 
 
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.7])
 @pytest.mark.parametrize("how", ["killed", "ended", "stopped"])
-def test_a_receiver_that_ends_delays_nobody_for_ever(swarm, how):
+def test_a_receiver_that_ends_delays_nobody_for_ever(swarm, how, share):
+    """Once it has this share of the version."""
     holder, (victim, *others), source = swarm
     before, lost = Wire(holder.host).sent, Wire(victim.host).received
     with doomed([victim]), Reading(others) as reading:
         reading.compare(source, "model")
-        wait_until(lambda: has_half(victim), seconds_max=SECONDS_MAX, pause=0.02)
+        wait_until(lambda: has_share(victim, share), seconds_max=SECONDS_MAX, pause=0.02)
         assert not is_done(victim)
         if how == "killed":
             victim.daemon.kill()
@@ -150,12 +152,13 @@ def test_a_receiver_that_ends_delays_nobody_for_ever(swarm, how):
     assert copies(holder, before) <= COPIES_MAX + lost
 
 
-def test_a_receiver_that_is_cut_off_for_a_while_ends_too(swarm):
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_a_receiver_that_is_cut_off_for_a_while_ends_too(swarm, share):
     holder, (victim, *others), source = swarm
     before, lost = Wire(holder.host).sent, Wire(victim.host).received
     with Reading([victim, *others]) as reading:
         reading.compare(source, "model")
-        wait_until(lambda: has_half(victim), seconds_max=SECONDS_MAX, pause=0.02)
+        wait_until(lambda: has_share(victim, share), seconds_max=SECONDS_MAX, pause=0.02)
         assert not is_done(victim)
         with unplugged(victim.host, victim.host.cut), contextlib.suppress(AssertionError):
             lost = Wire(victim.host).received - lost  # bytes that the others cannot get from the victim
@@ -183,7 +186,7 @@ def test_a_late_reader_gets_the_first_bytes_before_the_others_have_half(swarm, t
     with late.mounted() as mount, fetching(others, "large"):
         wait_until(lambda: received(others[0], "large") > 8, seconds_max=SECONDS_MAX, pause=0.02)
         first = run(["head", "-c", MIB, mount.version("large", 1) / MODEL_FILE], text=False).stdout
-        assert not any(map(has_half, others))
+        assert not any(has_share(node, 0.5) for node in others)
         assert received(late, "large") > 0
     assert copies(holder, before, LARGE_TENSORS * TENSOR_BYTES) <= COPIES_MAX
     with (source / MODEL_FILE).open("rb") as file:
@@ -275,7 +278,7 @@ def test_a_node_rejoins_with_half_of_the_version(swarm, how):
     holder, (late, *others), source = swarm
     before, lost = Wire(holder.host).sent, Wire(late.host).received
     fetches = begun([late, *others])
-    wait_until(lambda: has_half(late), seconds_max=SECONDS_MAX, pause=0.02)
+    wait_until(lambda: has_share(late, 0.5), seconds_max=SECONDS_MAX, pause=0.02)
     if how == "killed":
         late.daemon.kill()
     else:

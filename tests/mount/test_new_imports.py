@@ -57,14 +57,6 @@ def descriptors_of(process):
     return found
 
 
-def take_descriptors(process):
-    """All that the import has, if the kernel lets its user take them."""
-    pidfd = os.pidfd_open(int(process.name))
-    taken = [LIBC.syscall(PIDFD_GETFD, pidfd, number, 0) for number, _ in descriptors_of(process)]
-    os.close(pidfd)
-    return [number for number in taken if number >= 0]
-
-
 def reach(path):
     """Opens the file, or connects to the socket, which nobody can open."""
     if stat.S_ISSOCK(os.stat(path).st_mode):
@@ -91,7 +83,7 @@ def publish_of(user, draft, outcome=0, inside=False):
                               extra_groups=[], cwd=draft.parent if inside else "/")
     try:
         wait_until(lambda: import_of(user) or rename.poll() is not None)
-        assert rename.poll() is None, "it was over before"
+        assert rename.poll() is None, f"the rename ended with {rename.poll()} before its import was seen"
         yield
         assert rename.wait(20 * PATIENCE) == outcome
     finally:
