@@ -95,7 +95,7 @@ Result<Worker::Pause> AutoGc::round() {
   lock.unlock();
   const LogWork work("automatic gc", ++runs_);
   const Status done = actions_.collect([this] { return worker_.ending(); });
-  if (!done.ok() && !worker_.ending()) log_info("gc: {}", done.error().message);
+  if (!done.ok() && !worker_.ending()) log_info("{}: {}", log_work(), done.error().message);
   lock.lock();
   next_ = time_.now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));
   return Worker::Pause(0);
