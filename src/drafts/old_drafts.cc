@@ -84,7 +84,7 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
 
 Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chrono::seconds kept) {
   const auto folder = open_folder(store_path);
-  return find(store_path, kept, folder.ok() ? look_at_clock(folder->get()) : ClockMark{}, [](const TreeEntry&) {});
+  return find(store_path, kept, folder.ok() ? read_clock(folder->get()) : ClockMark{}, [](const TreeEntry&) {});
 }
 
 // Moves each draft out of new/ before it deletes the files.

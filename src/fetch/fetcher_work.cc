@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
+constexpr auto kSourcePoll = std::chrono::milliseconds(20);  // between polls for a free source
 constexpr auto kLetGoPoll = std::chrono::milliseconds(50);
 constexpr auto kKeepTick = std::chrono::milliseconds(250);
 
@@ -88,7 +88,7 @@ std::optional<FetchTask> Fetcher::next() {
       continue;
     }
     one_polls_ = true;
-    state_.work.wait_for(lock, kLookAgain);
+    state_.work.wait_for(lock, kSourcePoll);
     one_polls_ = false;
   }
 }
