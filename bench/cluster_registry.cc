@@ -130,12 +130,12 @@ class Node {
     ClusterOptions cluster;
     cluster.etcd = etcd;
     cluster.changed = [this] { tell(); };
-    registry_ = must(cluster_registry(*store_, std::move(cluster)));
+    registry_ = must(cluster_registry(*store_, store_->mirror(), std::move(cluster)));
     wait([this] { return registry_->status().connected; });
     watch_ = must(store_->watch_commits());
   }
 
-  ClusterStore& store() { return *store_; }
+  Store& store() { return *store_; }
   Registry& registry() { return *registry_; }
   // Waits until `holds`. Checks again after each commit to the index, as a mount does.
   void wait_shown(const std::function<bool()>& holds) {

@@ -8,8 +8,8 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::seconds kLookAtSpace{10};  // between checks of space; a publisher can fill a disk in minutes
-constexpr std::chrono::seconds kAgain{60};        // longest pause after a failed gc
+constexpr std::chrono::seconds kSpacePoll{10};  // between checks of space; a publisher can fill a disk in minutes
+constexpr std::chrono::seconds kAgain{60};      // longest pause after a failed gc
 
 }  // namespace
 
@@ -85,7 +85,7 @@ bool AutoGc::due() {
 // Returns the pause before the next run. Called with mutex_ held.
 Worker::Pause AutoGc::pause() const {
   const Deadline now = time_.now();
-  const Deadline until = held_.empty() ? next_ : std::min({next_, held_.front().until, now + kLookAtSpace});
+  const Deadline until = held_.empty() ? next_ : std::min({next_, held_.front().until, now + kSpacePoll});
   return std::max(until - now, Worker::Pause(0));
 }
 
@@ -95,7 +95,7 @@ Result<Worker::Pause> AutoGc::round() {
   lock.unlock();
   const LogWork work("automatic gc", ++runs_);
   const Status done = actions_.collect([this] { return worker_.ending(); });
-  if (!done.ok() && !worker_.ending()) log_info("gc: {}", done.error().message);
+  if (!done.ok() && !worker_.ending()) log_info("{}: {}", log_work(), done.error().message);
   lock.lock();
   next_ = time_.now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));
   return Worker::Pause(0);

@@ -71,7 +71,7 @@ Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::option
   options.origin = bytes.config.get()->origin;
   options.version = version;
   options.cancelled = [&call] { return call.cancelled(); };
-  auto report = hand_over(bytes.store, bytes.fetcher, options);
+  auto report = hand_over(bytes.store, bytes.store.ledger(), bytes.store.cache(), bytes.fetcher, options);
   bytes.configure();
   return report;
 }

@@ -131,9 +131,9 @@ Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonP
     parts.auto_gc.release();
     return collect_now();
   }
-  std::optional<Result<GcOutcome>> looked;
-  parts.auto_gc.run_without([&] { looked.emplace(collect_now()); });
-  return *std::move(looked);
+  std::optional<Result<GcOutcome>> outcome;
+  parts.auto_gc.run_without([&] { outcome.emplace(collect_now()); });
+  return *std::move(outcome);
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ class Daemon {
 
   Result<std::unique_ptr<Registry>> make_registry() {
     const auto config = config_.get();
-    if (!config->clustered()) return local_registry(*store_);
+    if (!config->clustered()) return local_registry(*store_, store_->memory());
     ClusterOptions options;
     options.etcd = config->etcd;
     options.self.name = config->name;
@@ -178,7 +178,7 @@ class Daemon {
       const std::lock_guard lock(telling_);
       if (told_ != nullptr) told_->wake();
     };
-    return cluster_registry(*store_, std::move(options));
+    return cluster_registry(*store_, store_->mirror(), std::move(options));
   }
 
   // Reloads the configuration, and reopens the log. After an error, logs it and keeps the old configuration.

@@ -15,9 +15,9 @@ namespace {
 
 constexpr auto kFlushTick = std::chrono::milliseconds(100);
 constexpr auto kFlushPause = std::chrono::seconds(1);  // before the next round while versions are left in memory
-// Before the next look if none is known. No publish reports a version whose commit failed behind its record in the
+// Before the next poll if none is known. No publish reports a version whose commit failed behind its record in the
 // journal: the next writer of any kind replays the record. So the index is read, not what publishes say.
-constexpr auto kLook = std::chrono::seconds(2);
+constexpr auto kFlushPoll = std::chrono::seconds(2);
 constexpr auto kHoldMax = std::chrono::seconds(5);  // longest delay of a piece by publishes
 
 }  // namespace
@@ -168,7 +168,7 @@ Result<Worker::Pause> FlushBehind::round() {
   }
   WEFT_CHECK(flush(waiting));
   const std::lock_guard lock(mutex_);
-  return Worker::Pause(status_.versions == 0 ? kLook : kFlushPause);
+  return Worker::Pause(status_.versions == 0 ? kFlushPoll : kFlushPause);
 }
 
 Result<bool> FlushBehind::is_in_memory(VersionId version) {

@@ -60,12 +60,13 @@ class ClientFiles {
 
 // Fetches the config files of an inherited version from its node. After an error, the import itself fails if it needs
 // them.
-void bring_base(DaemonParts& parts, const std::string& base) {
+void bring_base(DaemonParts& parts, const std::string& model, const std::string& base) {
   if (base.empty()) return;
   const auto row = version_of(parts.store, base);
   if (!row.ok()) return;
   if (const Status fetched = fetch_configs(parts.store, parts.bytes.fetcher, *row); !fetched.ok())
-    log_info("{}: {}", printable(base), fetched.error().message);
+    log_info("{} of {}: the config files of {} are not fetched: {}", log_work(), printable(model), printable(base),
+             fetched.error().message);
 }
 
 std::uint64_t bytes_of(std::span<const SourceFile> files) {
@@ -103,7 +104,7 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
     if (!running.in_memory() && to_memory) options.durability = Durability::local;
     WEFT_TRY(PreparedImport prepared, prepare_sources(options, std::move(files), progress));
     share.set((prepared.size() + tensors_of(parts.store, options.inherit)) * kBytesEach + table);
-    bring_base(parts, options.inherit);
+    bring_base(parts, options.name, options.inherit);
     auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
                            [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
                              WEFT_CHECK(running.commit());
@@ -136,13 +137,14 @@ void displace(control::Call& call, std::uint64_t keep, ImportReport& report, Dae
           static_cast<void>(call.event(encode_fields(ImportEvent{.removed = version})));
           return {};
         });
+  const std::string spec = spec_of(newest.model_name, newest.number);
   if (removed > 0) {
-    log_info("{}: {} older versions removed", newest.model_name, removed);
+    log_info("{}: {} older versions removed", spec, removed);
     parts.auto_gc.collect_soon();
   }
   if (done.ok()) return;
   report.not_removed = done.error().message;
-  log_warning("{}: older versions are not removed: {}", newest.model_name, report.not_removed);
+  log_warning("{}: older versions are not removed: {}", spec, report.not_removed);
 }
 
 Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
@@ -183,7 +185,7 @@ Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& reques
 }  // namespace
 
 void fail(control::Call& call, const Error& error) {
-  log_info("{} of user {} failed: {}", call.name(), call.peer().uid, printable(error.message, 1000));
+  log_info("{} of user {} failed: {}", log_work(), call.peer().uid, printable(error.message, 1000));
   call.fail(error);
 }
 

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::seconds(5);
+constexpr auto kMembersPoll = std::chrono::seconds(5);
 
 // Returns this node's id in the cluster, also before it has joined.
 std::string node_id(const Store& store) {
@@ -30,13 +30,13 @@ using VersionNames = std::map<Digest, std::string>;  // by manifest: "org/m@2", 
 // Fills in the names of the manifests.
 void find_names(Store& store, VersionNames& names) {
   if (names.empty()) return;
-  const auto look = [&](const VersionRow& row) -> Status {
+  const auto add_name = [&](const VersionRow& row) -> Status {
     if (row.removed) return {};
     if (const auto found = names.find(row.manifest); found != names.end()) found->second = spec_of(row);
     return {};
   };
-  const Status walked = each_row(store, list_models(),
-                                 [&](const ModelRow& model) { return each_row(store, list_versions(model.id), look); });
+  const Status walked = each_row(
+      store, list_models(), [&](const ModelRow& model) { return each_row(store, list_versions(model.id), add_name); });
   if (!walked.ok()) log_warning("the status names no versions of swarms: {}", walked.error().message);
 }
 
@@ -217,9 +217,9 @@ void Peers::end() {
 
 void Peers::join(const Registry& registry) {
   registry_ = &registry;
-  looks_.start([this]() -> Worker::Pause {
+  members_poll_.start([this]() -> Worker::Pause {
     static_cast<void>(reachable());
-    return kLookEvery;
+    return kMembersPoll;
   });
 }
 

@@ -73,7 +73,7 @@ class Peers {
   std::unique_ptr<PeerSwarms> swarms_;
   std::shared_ptr<PeerSource> source_;
   RareLines key_lines_;
-  Worker looks_{"members"};  // at the members, so that an idle node logs them too; from join() on
+  Worker members_poll_{"members"};  // so that an idle node logs the members too; from join() on
 };
 
 void add_peer_figures(Figures& figures, const Peers& peers);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kWakeSignal = SIGUSR1;  // only interrupts a system call
 constexpr std::chrono::milliseconds kWakeEvery{20};
-constexpr int kLookEveryMs = 5000;
+constexpr int kPollEveryMs = 5000;
 constexpr unsigned kIdlePollsMax = 4;
 
 void ignore_signal(int) {}
@@ -174,7 +174,7 @@ void Watcher::run() {
   for (;;) {
     std::array<pollfd, 3> events{pollfd{ended_.fd(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
                                  pollfd{channel_, POLLIN, 0}};
-    const int count = ::poll(events.data(), events.size(), kLookEveryMs);
+    const int count = ::poll(events.data(), events.size(), kPollEveryMs);
     if (events[0].revents != 0) return;
     if (events[1].revents != 0 && !take_signals()) return end_loop();
     if (events[2].revents != 0) lose_supervisor();  // nothing more comes from it

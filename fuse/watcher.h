@@ -44,7 +44,7 @@ class Watcher {
   Fd signals_;
   const Bell ended_;  // rings permanently once the loop has ended
   Status read_ahead_;
-  std::uint64_t begun_ = 0;  // requests begun at the last look
+  std::uint64_t begun_ = 0;  // requests begun at the last poll
   unsigned idle_polls_ = 0;
   std::uint64_t refused_ = 0;  // refused opens in the published status
   std::thread thread_;

@@ -35,7 +35,7 @@ class LastChanges {
     for (const ModelEvent& event : events)
       if (event.kind == EventKind::publish) models_[event.model].made.insert(event.version);
   }
-  void look(const ModelEvent& event) {
+  void add(const ModelEvent& event) {
     Names& names = models_[event.model];
     switch (event.kind) {
       case EventKind::publish:
@@ -108,7 +108,7 @@ std::vector<AnnouncedChange> each_change_of(const std::vector<ModelEvent>& event
 
 std::vector<AnnouncedChange> last_changes_of(const std::vector<ModelEvent>& events) {
   LastChanges last(events);
-  for (auto event = events.rbegin(); event != events.rend(); ++event) last.look(*event);
+  for (auto event = events.rbegin(); event != events.rend(); ++event) last.add(*event);
   return std::move(last).in_order();
 }
 

@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr unsigned kLooksPerStall = 12;
+constexpr unsigned kPollsPerStall = 12;
 constexpr char kNoResend[] = "the kernel does not send again what a lost server left (Linux 6.9 or newer does)";
 
 sigset_t our_signals() {
@@ -178,7 +178,7 @@ void Supervisor::wait_for_events() {
 }
 
 milliseconds Supervisor::until_next_poll() const {
-  milliseconds wait = options_.stall_s == 0 ? seconds(60) : milliseconds(seconds(options_.stall_s)) / kLooksPerStall;
+  milliseconds wait = options_.stall_s == 0 ? seconds(60) : milliseconds(seconds(options_.stall_s)) / kPollsPerStall;
   const auto shorten = [&wait, now = Clock::now()](Clock::time_point end) {
     wait = std::min(wait, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(end - now)));
   };

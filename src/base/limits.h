@@ -49,6 +49,7 @@ inline constexpr std::uint64_t kTreeEntriesPerTensor = 64;  // generated nodes a
 inline constexpr std::uint64_t kTreeEntriesSpare = 65'536;  // extra entries that every version may have
 inline constexpr std::uint64_t kDraftFactsMax = 1U << 20U;  // .weft.json of a draft
 inline constexpr std::uint64_t kImportOptionsMax = 16 * kDraftFactsMax;  // as JSON, of the import of a draft
+inline constexpr std::size_t kDraftEntriesMax = 1U << 28U;      // files and directories of drafts that one walk visits
 inline constexpr std::uint64_t kDraftReserveMax = 256U << 20U;  // disk space that drafts leave free: the lesser of this
 inline constexpr std::uint64_t kDraftReservePart = 100;         // and a hundredth of the disk
 inline constexpr std::uint64_t kCacheReservePart = 20;          // caches leave a twentieth of the disk free

@@ -121,10 +121,9 @@ Result<Levels> parse(std::string_view text) {
 
 thread_local const LogWork* work_of_thread = nullptr;
 
-// True if each line of the category has a transfer, search, request or draft in its text.
+// True if each line of the category has a search, request or draft in its text.
 bool names_its_work(LogCategory category) {
-  return category == LogCategory::fetch || category == LogCategory::peers || category == LogCategory::mount ||
-         category == LogCategory::drafts;
+  return category == LogCategory::peers || category == LogCategory::mount || category == LogCategory::drafts;
 }
 
 void apply(const Levels& levels) {
@@ -152,11 +151,15 @@ LogWork::~LogWork() {
   work_of_thread = outer_;
 }
 
+std::string log_work() {
+  return work_of_thread == nullptr ? "" : fmt::format("{} {}", work_of_thread->kind_, work_of_thread->number_);
+}
+
 void log_debug_line(LogCategory category, std::string_view line) {
   const char* const name = kLogCategoryNames[static_cast<std::size_t>(category)];
-  const LogWork* const work = names_its_work(category) ? nullptr : work_of_thread;
-  log_line(LogLevel::debug, work == nullptr ? fmt::format("{}: {}", name, line)
-                                            : fmt::format("{}: {} {}: {}", name, work->kind_, work->number_, line));
+  const std::string work = names_its_work(category) ? "" : log_work();
+  log_line(LogLevel::debug,
+           work.empty() ? fmt::format("{}: {}", name, line) : fmt::format("{}: {}: {}", name, work, line));
 }
 
 Status check_log_levels(std::string_view levels) {

@@ -19,8 +19,8 @@
 namespace weft {
 
 enum class LogLevel : unsigned char { debug, info, warning, error };
-// The subject of a debug line, which begins with its name. The line then names its work: the transfer, search, request
-// or draft in lines of fetch, peers, mount and drafts; the LogWork of the thread in the others.
+// The subject of a debug line, which begins with its name. The line then names its work: the search, request or draft
+// in lines of peers, mount and drafts; the LogWork of the thread in the others.
 enum class LogCategory : unsigned char { fetch, peers, net, store, gc, registry, mount, drafts };
 
 inline constexpr std::array kLogLevelNames{"debug", "info", "warning", "error"};
@@ -42,8 +42,9 @@ void log_flush();
 // be opened, lines go on to the old one. Any thread, and handlers of signals.
 void log_reopen();
 
-// While this object lives, debug lines of its thread and of net, store, gc and registry name this work: "gc: gc 13:
-// pack …" for the request gc with the number 13. An inner object replaces an outer one. These lines name no work:
+// While this object lives, debug lines of its thread and of fetch, net, store, gc and registry name this work: "gc: gc
+// 13: pack …" for the request gc with the number 13. An inner object replaces an outer one. These lines name no work:
+// - of a swarm (fetch): it serves all transfers of a version, and its manifest identifies it.
 // - of a connection, or of a session for a call that no thread waits for (net): all calls to a peer share them.
 // - of a replay and of the daemon's own writes (store): the place in the journal identifies the record.
 // - of the command line: a process does one thing, and each line has its number.
@@ -56,11 +57,14 @@ class LogWork {
   LogWork& operator=(const LogWork&) = delete;
 
  private:
-  friend void log_debug_line(LogCategory category, std::string_view line);
+  friend std::string log_work();
   const std::string_view kind_;
   const std::uint64_t number_;
   const LogWork* const outer_;
 };
+
+// Returns the work of this thread, as "gc 13"; "" if the thread has none.
+std::string log_work();
 
 // Writes a debug line of a category that is on, with the names of the category and of the work.
 void log_debug_line(LogCategory category, std::string_view line);

@@ -227,8 +227,8 @@ Result<Answer> Client::converse(Pending& pending, const CallOptions& options) {
       until = std::min(until, Clock::now() + kCancelPatience);
       give_up();
     }
-    const auto look = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    std::optional<Message> message = next(pending, std::clamp(look, kNoTime, longest));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    std::optional<Message> message = next(pending, std::clamp(left, kNoTime, longest));
     const auto last = std::max(begun, heard());
     const bool silent = asks && Clock::now() >= last + options.silence;
     if (!message && Clock::now() < until && !silent) {

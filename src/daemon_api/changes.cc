@@ -172,8 +172,8 @@ Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::c
   GcOutcome outcome;
   WEFT_TRY(outcome.report, store.gc(options, progress));
   WEFT_TRY(outcome.swept, sweep_assembled(store, options.dry_run));
-  const auto look = options.dry_run ? old_drafts : remove_old_drafts;
-  WEFT_TRY(outcome.drafts, look(store.path(), drafts_kept));
+  const auto collect_drafts = options.dry_run ? old_drafts : remove_old_drafts;
+  WEFT_TRY(outcome.drafts, collect_drafts(store.path(), drafts_kept));
   return outcome;
 }
 

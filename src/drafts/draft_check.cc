@@ -34,12 +34,11 @@ class Check {
 
   Status run(std::size_t files_max) {
     WEFT_TRY(const Fd root, open_directory_at(root_, "."));
-    TreeWalk walk;
+    TreeWalk walk(files_max);
     walk.visit = [this](const TreeEntry& entry) { return visit(entry); };
     walk.leave = [this](const TreeEntry* entry, int directory, const std::vector<std::string>& names) {
       return check_distributed(directory, names, entry == nullptr ? "" : entry->path + "/");
     };
-    walk.entries_max = files_max;
     return walk_tree(root, "", walk);
   }
 

@@ -25,7 +25,7 @@ ClockMark present() {
   return {now_ns() / 1'000'000'000, uptime_s(), boot_id()};
 }
 
-// Returns the mark of the last look, if there was one. A mark that cannot be read explains no time at all.
+// Returns the mark of the last reading, if there was one. A mark that cannot be read explains no time at all.
 std::optional<ClockMark> read_mark(int folder) {
   const auto file = open_at(folder, kClock, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file.ok() && file.error().code == Errc::not_found) return {};
@@ -65,16 +65,16 @@ std::uint64_t believed_written(const ClockMark& mark, std::uint64_t written_s) {
   return written_s;
 }
 
-ClockMark look_at_clock(int folder) {
+ClockMark read_clock(int folder) {
   const std::optional<ClockMark> before = read_mark(folder);
   return before ? after(*before, present()) : present();
 }
 
 ClockMark mark_clock(int folder) {
-  ClockMark mark = look_at_clock(folder);
+  ClockMark mark = read_clock(folder);
   if (!mark.jumps.empty() && mark.jumps.back().at_s == mark.wall_s)
     log_warning(
-        "the clock went {} s further than the machine ran since the last look: drafts in new/ are that much younger",
+        "the clock went {} s further than the machine ran since the last reading: drafts in new/ are that much younger",
         mark.jumps.back().skipped_s);
   const auto written = leave_note(folder, kClock, 0600, encode_fields(mark) + "\n");
   if (!written.ok()) log_warning("drafts/clock: {}", written.error().message);

@@ -1,5 +1,5 @@
 // The clock by which gc judges the age of drafts. A wrong clock must not remove them: STORE/drafts/clock keeps what the
-// clock of the machine and its uptime said at the last look. If the clock has gone further than the uptime explains,
+// clock of the machine and its uptime said at the last reading. If the clock has gone further than the uptime explains,
 // the difference does not count in the age of a draft from before. Of a time without power, up to a day counts.
 #pragma once
 
@@ -25,15 +25,15 @@ struct ClockMark {
 };
 void fields(JsonFields& f, ClockMark& m);
 
-// Returns the mark of a look after `before`. `now` has all but the jumps.
+// Returns the mark of a reading after `before`. `now` has all but the jumps.
 ClockMark after(const ClockMark& before, ClockMark now);
 // Returns the time by which to judge the age of a draft that was written when the clock said `written_s`: later by the
 // jumps since then.
 std::uint64_t believed_written(const ClockMark& mark, std::uint64_t written_s);
 
-// Looks at the clock. `folder` is STORE/drafts.
-ClockMark look_at_clock(int folder);
-// The same, and keeps the mark for the next look. Best effort.
+// Reads the clock. `folder` is STORE/drafts.
+ClockMark read_clock(int folder);
+// The same, and keeps the mark for the next reading. Best effort.
 ClockMark mark_clock(int folder);
 
 }  // namespace weft

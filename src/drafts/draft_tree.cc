@@ -60,7 +60,7 @@ Result<Fd> open_to_add(DraftTree& tree, Ino dir) {
 Status check_depth(const Fd& directory, const std::string& name, std::size_t components) {
   const auto moved = open_directory_below(directory.get(), name);
   if (!moved.ok()) return {};
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [components](const TreeEntry& entry) -> Result<WalkNext> {
     if (components + entry.depth + 1 > limits::kPathComponentsMax) return too_deep(entry.path);
     return WalkNext::enter;
@@ -120,7 +120,7 @@ DraftUse DraftTree::search(const Visit& visit) {
   if (!root.ok()) return {};
   DraftCount count(rules_);
   std::vector<Ino> above{kNewIno};  // the directories that lead to an entry
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     above.resize(entry.depth + 1);
     const auto draft = places_.found(entry.st, above.back(), entry.name);
@@ -297,7 +297,7 @@ Result<DraftFound> DraftTree::share(Ino dir, const std::string& name) {
 void DraftTree::share_directory(Ino dir) {
   const auto directory = open_to_list(dir);
   if (!directory.ok()) return;
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [](const TreeEntry& entry) -> Result<WalkNext> {
     const auto draft = open_at(entry.directory, entry.name, O_PATH);
     const auto st = draft.ok() ? stat_fd(draft->get(), entry.name) : Result<struct stat>(draft.error());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "drafts/draft_clock.h"
 #include "drafts/draft_rules.h"
@@ -28,19 +29,19 @@ void add(const TreeEntry& entry, DraftCount& count, Found& found) {
   found.in_use = found.in_use || !file.ok() || !not_written(file->get());
 }
 
-// Adds the entries of a draft to the count.
+// Adds the entries of a draft to the count. A draft with too many entries is in use: the newest may be among the rest.
 Found examine(const TreeEntry& draft, DraftCount& count) {
   Found found;
   add(draft, count, found);
   if (!S_ISDIR(draft.st.st_mode)) return found;
   const auto directory = open_directory_at(draft.directory, draft.name);
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     add(entry, count, found);
     return WalkNext::enter;
   };
   walk.failed = pass_failed;
-  if (directory.ok()) static_cast<void>(walk_tree(*directory, draft.path, walk));
+  if (directory.ok() && !walk_tree(*directory, draft.path, walk).ok()) found.in_use = true;
   return found;
 }
 
@@ -61,7 +62,7 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
   const DraftRules rules = DraftRules::of(store_path, st);
   DraftCount count(rules);
   const auto now = static_cast<std::int64_t>(now_ns() / 1'000'000'000);
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     if (rules.is_shared(entry.st)) return WalkNext::enter;
     const std::uint64_t bytes_before = count.use().bytes;
@@ -83,7 +84,7 @@ Result<std::vector<OldDraft>> find(const std::string& store_path, std::chrono::s
 
 Result<std::vector<OldDraft>> old_drafts(const std::string& store_path, std::chrono::seconds kept) {
   const auto folder = open_folder(store_path);
-  return find(store_path, kept, folder.ok() ? look_at_clock(folder->get()) : ClockMark{}, [](const TreeEntry&) {});
+  return find(store_path, kept, folder.ok() ? read_clock(folder->get()) : ClockMark{}, [](const TreeEntry&) {});
 }
 
 // Moves each draft out of new/ before it deletes the files.

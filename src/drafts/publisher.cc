@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/errc_names.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "drafts/draft_check.h"
 #include "drafts/import_fields.h"
@@ -296,7 +297,7 @@ void DraftPublisher::recover(Clock::time_point now) {
 void DraftPublisher::each_folder(const std::function<void(PublishFolder& folder)>& visit) const {
   const auto publishing = open_publishing();
   if (!publishing.ok()) return;
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     PublishFolder folder;
     folder.name = entry.name;

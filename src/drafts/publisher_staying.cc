@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "drafts/draft_check.h"
 #include "drafts/publish_folder.h"
@@ -35,7 +36,7 @@ Result<Fd> open_as(const UserIds& user, const TreeEntry& entry) {
 Result<Fd> make_links(const Fd& from, int held, const UserIds& user) {
   std::vector<Fd> made(1);  // the directories that lead to an entry
   WEFT_TRY(made[0], make_users_directory(held, kContent, user));
-  TreeWalk walk;
+  TreeWalk walk(limits::kDraftEntriesMax);
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     const bool own = entry.depth == 0 && (entry.name == kDraftErrorFile || entry.name == kDraftPublishedFile);
     if (own) return WalkNext::pass;

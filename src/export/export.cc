@@ -85,7 +85,7 @@ Result<std::span<const std::byte>> BundledBytes::of(const SmallFile& file) {
 
 // Most extents in a group of files whose blobs are looked up together. A lookup for each small file would take longer
 // than its copy.
-constexpr std::size_t kLookExtentsMax = 256;
+constexpr std::size_t kGroupExtentsMax = 256;
 
 // Copies one file by chunks, and hashes them, on all threads of a pool.
 class FileCopy {
@@ -165,10 +165,10 @@ class FileCopy {
   Status status_;  // guarded by mutex_ while threads run
 };
 
-// Returns the first files of `files` that form one group: at most kLookExtentsMax extents, or one file.
+// Returns the first files of `files` that form one group: at most kGroupExtentsMax extents, or one file.
 std::span<const File> next_group(std::span<const File> files) {
   std::size_t count = 0, extents = 0;
-  while (count < files.size() && (count == 0 || extents + files[count].extents.size() <= kLookExtentsMax))
+  while (count < files.size() && (count == 0 || extents + files[count].extents.size() <= kGroupExtentsMax))
     extents += files[count++].extents.size();
   return files.first(count);
 }

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kLookedMax = 64;              // queued units to examine
+constexpr std::size_t kExaminedMax = 64;            // queued units to examine
 constexpr std::uint64_t kTaskBytesMax = 4U << 20U;  // a good size for one request
 constexpr std::size_t kTaskUnitsMax = 80;
 // The least number of tasks for the queued units: some are verified and written while others arrive.
@@ -152,7 +152,7 @@ std::optional<FetchTask> FetchQueue::take_own(
 // Takes the first wanted unit that has a free source, or has no source and needs an error.
 std::optional<FetchTask> FetchQueue::take_wanted() {
   std::size_t at = 0;
-  for (std::size_t looked = 0; at < wanted_.size() && looked < kLookedMax; ++looked) {
+  for (std::size_t examined = 0; at < wanted_.size() && examined < kExaminedMax; ++examined) {
     if (dropped(wanted_, at)) continue;
     const Readiness readiness = readiness_of(*wanted_[at].transfer, wanted_[at].unit);
     if (readiness == Readiness::ready) return take(wanted_, at);
@@ -166,7 +166,7 @@ std::optional<FetchTask> FetchQueue::take_wanted() {
 std::optional<FetchTask> FetchQueue::take_ahead() {
   std::optional<std::size_t> absent;
   std::size_t at = 0;
-  for (std::size_t looked = 0; at < ahead_.size() && looked < kLookedMax; ++looked) {
+  for (std::size_t examined = 0; at < ahead_.size() && examined < kExaminedMax; ++examined) {
     if (dropped(ahead_, at)) continue;
     const Readiness readiness = readiness_ahead(ahead_[at]);
     if (readiness == Readiness::ready) return take(ahead_, at);

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr auto kLookAgain = std::chrono::milliseconds(20);  // between polls for a free source
+constexpr auto kSourcePoll = std::chrono::milliseconds(20);  // between polls for a free source
 constexpr auto kLetGoPoll = std::chrono::milliseconds(50);
 constexpr auto kKeepTick = std::chrono::milliseconds(250);
 
@@ -37,8 +37,7 @@ Result<std::vector<Digest>> Fetcher::move(FetchTask& task, const std::vector<Chu
   bases_.note_coded(transfer.bases, request.aid.coded);
   if (!got.ok()) return std::move(got).error();
   WEFT_CHECK(outcomes_.keep_or_pass(task, room, got->read.bytes.bytes()));
-  log_debug(LogCategory::fetch, "transfer {}: {} bytes at {} from {}", transfer.log_id, range.length, range.offset,
-            got->name);
+  log_debug(LogCategory::fetch, "{} bytes at {} from {}", range.length, range.offset, got->name);
   sources_.taken(*got);
   return std::move(got->read.digests);
 }
@@ -89,7 +88,7 @@ std::optional<FetchTask> Fetcher::next() {
       continue;
     }
     one_polls_ = true;
-    state_.work.wait_for(lock, kLookAgain);
+    state_.work.wait_for(lock, kSourcePoll);
     one_polls_ = false;
   }
 }
@@ -105,8 +104,8 @@ void Fetcher::work() {
 
 // Records the outcome of adding complete blobs to the index.
 void Fetcher::added_whole(Transfer& transfer, const std::vector<FetchedBlob>& blobs, const Status& added) {
-  if (!added.ok()) log_warning("fetched bytes are not kept: {}", added.error().message);
-  log_debug(LogCategory::fetch, "transfer {}: {} blobs for the index", transfer.log_id, blobs.size());
+  if (!added.ok()) log_warning("{}: fetched bytes are not kept: {}", transfer.subject, added.error().message);
+  log_debug(LogCategory::fetch, "{} blobs for the index", blobs.size());
   if (!added.ok()) sources_.note_problem(added.error().message);
   state_.table.added(transfer, blobs, added);
   state_.arrived.notify_all();
@@ -116,6 +115,7 @@ void Fetcher::keep() {
   UniqueLock lock(state_.mutex);
   for (;;) {
     while (const auto transfer = state_.table.due(state_.ending)) {
+      const LogWork work("transfer", transfer->log_id);
       const std::vector<FetchedBlob> blobs = transfer->take_whole();
       transfer->adding = true;
       lock.unlock();

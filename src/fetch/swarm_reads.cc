@@ -49,7 +49,7 @@ Result<Worker::Pause> SwarmReads::round() {
   while (const auto shard = next_shard()) begin(*shard);
   const MutexLock lock(state_.mutex);
   for (const Digest& manifest : state_.swarm.silent()) {
-    log_debug(LogCategory::fetch, "the swarm of manifest {} is left: it gave nothing", to_hex(manifest));
+    log_debug(LogCategory::fetch, "swarm of manifest {}: left, because it gave nothing", to_hex(manifest));
     leave(manifest);
   }
   drop_past_shards();
@@ -65,7 +65,7 @@ void SwarmReads::make_calls() {
   for (const SwarmFetch::Call& call : calls) {
     const Status made = make(call);
     if (made.ok()) continue;
-    log_debug(LogCategory::fetch, "no swarm for manifest {}: {}", to_hex(call.manifest), made.error().message);
+    log_debug(LogCategory::fetch, "swarm of manifest {}: left: {}", to_hex(call.manifest), made.error().message);
     const MutexLock lock(state_.mutex);
     leave(call.manifest);
   }
@@ -168,7 +168,8 @@ void SwarmReads::begin(const Shard& shard) {
   if (has_room(std::min(file.size, bytes))) begun = parts_.planner.begin(*content, number);
   const MutexLock lock(state_.mutex);
   if (!begun.ok()) {
-    log_debug(LogCategory::fetch, "{}: {}", file.path, begun.error().message);
+    log_debug(LogCategory::fetch, "swarm of manifest {}: {}@{}: {} is not begun: {}", to_hex(content->row.manifest),
+              content->row.model_name, content->row.number, file.path, begun.error().message);
     std::erase_if(shards_, [&](const Shards& one) { return one.content == shard.content; });
     return;
   }
@@ -250,8 +251,7 @@ Status SwarmReads::read_part(FetchTask& task, const std::shared_ptr<OfferedUnit>
   const auto begun = Transfer::Clock::now();
   const auto digests = move(task, unit);
   if (!digests.ok()) {
-    log_debug(LogCategory::fetch, "transfer {}: no bytes at {} from a swarm: {}", task.transfer->log_id,
-              task.range().offset, digests.error().message);
+    log_debug(LogCategory::fetch, "no bytes at {} from a swarm: {}", task.range().offset, digests.error().message);
     put_back(task);
     return digests.error();
   }

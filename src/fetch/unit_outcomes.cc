@@ -71,9 +71,7 @@ void UnitOutcomes::set_failed(FetchTask& task, const Error& error) {
 }
 
 void UnitOutcomes::set(FetchTask& task, const Result<std::vector<Digest>>& digests, Clock::time_point begun) {
-  if (!digests.ok())
-    log_debug(LogCategory::fetch, "transfer {}: no bytes at {}: {}", task.transfer->log_id, task.range().offset,
-              digests.error().message);
+  if (!digests.ok()) log_debug(LogCategory::fetch, "no bytes at {}: {}", task.range().offset, digests.error().message);
   {
     const MutexLock lock(state_.mutex);
     if (!digests.ok()) set_failed(task, digests.error());

@@ -24,7 +24,7 @@ void keep_last(std::vector<RegionTensor>& tensors) {
   tensors.resize(kept);
 }
 
-Status settle_duplicates(std::vector<RegionTensor>& tensors, bool last_counts) {
+Status resolve_duplicates(std::vector<RegionTensor>& tensors, bool last_counts) {
   std::vector<std::string_view> names;
   names.reserve(tensors.size());
   for (const RegionTensor& one : tensors) names.emplace_back(one.tensor.name);
@@ -121,7 +121,7 @@ std::tuple<std::uint32_t, std::uint64_t, std::uint64_t> place_of(const TensorPar
 }  // namespace
 
 Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::vector<RegionTensor> tensors) {
-  WEFT_CHECK(settle_duplicates(tensors, region.last_counts));
+  WEFT_CHECK(resolve_duplicates(tensors, region.last_counts));
   std::sort(tensors.begin(), tensors.end(), [](const RegionTensor& a, const RegionTensor& b) {
     return std::tie(a.offset, a.length, a.tensor.name) < std::tie(b.offset, b.length, b.tensor.name);
   });

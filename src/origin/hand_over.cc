@@ -67,11 +67,17 @@ class OriginHas {
 
 class HandOver {
  public:
-  HandOver(ClusterStore& store, ManifestResolver& resolver, const HandOverOptions& options)
-      : store_(store), resolver_(resolver), options_(options), calls_("origin " + options.origin, 1) {}
+  HandOver(Store& store, OriginLedger& ledger, FetchedCache& cache, ManifestResolver& resolver,
+           const HandOverOptions& options)
+      : store_(store),
+        ledger_(ledger),
+        cache_(cache),
+        resolver_(resolver),
+        options_(options),
+        calls_("origin " + options.origin, 1) {}
 
   Result<HandOverReport> run() {
-    WEFT_TRY(const std::string known, store_.ledger().origin());
+    WEFT_TRY(const std::string known, ledger_.origin());
     const std::string cluster = store_.cluster() ? store_.cluster()->cluster : "";
     WEFT_TRY(has_, calls_.call<std::shared_ptr<OriginHas>>(
                        [path = options_.origin, known, cluster]() -> Result<std::shared_ptr<OriginHas>> {
@@ -126,7 +132,7 @@ class HandOver {
       WEFT_TRY(given, is_at_origin(std::move(*blobs)));
     }
     if (given) {
-      WEFT_TRY(given, store_.cache().make_evictable(pack));
+      WEFT_TRY(given, cache_.make_evictable(pack));
     }
     ++(given ? report_.packs : report_.kept_packs);
     (given ? report_.disk_bytes : report_.kept_disk_bytes) += allocated_bytes(*st);
@@ -161,7 +167,9 @@ class HandOver {
     return std::optional(std::move(blobs));
   }
 
-  ClusterStore& store_;
+  Store& store_;
+  OriginLedger& ledger_;
+  FetchedCache& cache_;
   ManifestResolver& resolver_;
   const HandOverOptions& options_;
   BoundedCalls calls_;
@@ -171,8 +179,9 @@ class HandOver {
 
 }  // namespace
 
-Result<HandOverReport> hand_over(ClusterStore& store, ManifestResolver& resolver, const HandOverOptions& options) {
-  return HandOver(store, resolver, options).run();
+Result<HandOverReport> hand_over(Store& store, OriginLedger& ledger, FetchedCache& cache, ManifestResolver& resolver,
+                                 const HandOverOptions& options) {
+  return HandOver(store, ledger, cache, resolver, options).run();
 }
 
 }  // namespace weft

@@ -154,7 +154,7 @@ class Search {
 
   Status search_directory(const std::string& path) {
     const auto root = open_file(path, O_RDONLY | O_DIRECTORY);
-    TreeWalk walk;
+    TreeWalk walk(kEntriesMax);
     walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
       const bool regular = S_ISREG(entry.st.st_mode);
       if (regular && places_.contains(static_cast<std::uint64_t>(entry.st.st_size)))
@@ -163,7 +163,6 @@ class Search {
     };
     walk.failed = pass_unreadable;
     walk.components_max = kComponentsMax;
-    walk.entries_max = kEntriesMax;
     return root.ok() ? walk_tree(*root, path, walk) : pass_unreadable(root.error());
   }
 

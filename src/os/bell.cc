@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLook{1};
+constexpr std::chrono::milliseconds kBellPoll{1};
 constexpr std::chrono::milliseconds kLongest{60'000};  // the longest single poll(2)
 
 }  // namespace
@@ -32,9 +32,9 @@ void Bell::ring() const {
 
 void Bell::wait(Clock::time_point until) const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  if (!hears_.valid()) return std::this_thread::sleep_for(std::clamp(left, 0 * kLook, kLook));
+  if (!hears_.valid()) return std::this_thread::sleep_for(std::clamp(left, 0 * kBellPoll, kBellPoll));
   pollfd event{hears_.get(), POLLIN, 0};
-  if (::poll(&event, 1, static_cast<int>(std::clamp(left, 0 * kLook, kLongest).count())) > 0) clear();
+  if (::poll(&event, 1, static_cast<int>(std::clamp(left, 0 * kBellPoll, kLongest).count())) > 0) clear();
 }
 
 void Bell::clear() const {

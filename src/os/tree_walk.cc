@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
+#include <cstdint>
+
 #include "base/text.h"
 #include "os/entries.h"
 
@@ -10,6 +12,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kRemovedDepthMax = 255;
+constexpr std::size_t kRemovedMax = SIZE_MAX;  // no bound: a removal removes as many entries as users have made
 
 class Walker {
  public:
@@ -68,7 +71,7 @@ Status pass_absent(const Error& error) {
 // the removal.
 Result<bool> remove_below(const Fd& top, dev_t device, const std::string& where) {
   bool moved = false;
-  TreeWalk walk;
+  TreeWalk walk(kRemovedMax);
   walk.failed = pass_absent;
   walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
     const std::string path = where + "/" + entry.path;

@@ -29,6 +29,8 @@ struct TreeEntry {
 enum class WalkNext : std::uint8_t { enter, pass, end };
 
 struct TreeWalk {
+  explicit TreeWalk(std::size_t entries) : entries_max(entries) {}
+
   // Called for each entry, before the entries below it. An error ends the walk.
   std::function<Result<WalkNext>(const TreeEntry& entry)> visit;
   // Called after the entries of each directory, with their sorted names. `entry`: the directory; null for the root.
@@ -39,7 +41,7 @@ struct TreeWalk {
   // goes on with the next entry. Empty: each error ends it.
   std::function<Status(const Error& error)> failed = {};
   std::size_t components_max = limits::kPathComponentsMax;  // of a path; longer ones: Errc::invalid, through `failed`
-  std::size_t entries_max = SIZE_MAX;                       // more: Errc::invalid
+  std::size_t entries_max;                                  // of the whole walk; more: Errc::invalid
 };
 
 // TreeWalk::failed of a walk that leaves out what it cannot examine.

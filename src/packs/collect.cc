@@ -88,8 +88,8 @@ class Collector {
  public:
   explicit Collector(const CollectContext& context) : context_(context) {}
 
-  // Looks at the packs that the index has queued or, on a walk, at all packs.
-  Status look_at_all() {
+  // Judges the packs that the index has queued or, on a walk, all packs.
+  Status judge_all() {
     WEFT_TRY(queued_, noted(&BlobIndex::queued));
     WEFT_TRY(left_dead_, noted(&BlobIndex::left_dead));
     std::set<PackId> packs(context_.input.also.begin(), context_.input.also.end());
@@ -468,7 +468,7 @@ Status collect_packs(Packs& packs, IndexAccess& index, const CollectInput& input
   WEFT_TRY(const std::uint64_t temporaries, clear_temporaries(packs.store_path() / "tmp", input.options.dry_run));
   report.stale_temporaries += temporaries;
   Collector collector(context);
-  WEFT_CHECK(collector.look_at_all());
+  WEFT_CHECK(collector.judge_all());
   WEFT_CHECK(collector.delete_dead());
   if (input.walk) WEFT_CHECK(collector.clear_orphans());
   std::vector<RewriteGroup> groups = collector.plan();

@@ -41,17 +41,17 @@ class Verifier {
            VerifyPace* pace = nullptr)
       : packs_(packs), index_(index), data_(data), progress_(progress), report_(report), pace_(pace) {}
 
-  // The bytes of an open pack do not change. So the second look reads only the records, and which entries still count.
+  // The bytes of an open pack do not change. So the second scan reads only the records, and which entries still count.
   Status verify(PackId id) {
     problems_.clear();
     damaged_.clear();
-    WEFT_CHECK(look(id, data_));
+    WEFT_CHECK(scan(id, data_));
     if (problems_.empty() && damaged_.empty()) return {};
     const std::vector<std::string> first = std::exchange(problems_, {});
     const std::vector<DamagedBlob> damaged = std::exchange(damaged_, {});
     const FsckReport counted = report_;
     used_.clear();
-    WEFT_CHECK(look(id, false));
+    WEFT_CHECK(scan(id, false));
     report_ = counted;
     for (const std::string& line : first)
       if (std::ranges::find(problems_, line) != problems_.end()) report_.problems.push_back(line);
@@ -65,7 +65,7 @@ class Verifier {
   }
 
  private:
-  Status look(PackId id, bool data) {
+  Status scan(PackId id, bool data) {
     auto pack = packs_.open_alone(id);
     if (!pack.ok() && pack.error().code == Errc::not_found) return {};
     if (!pack.ok()) {

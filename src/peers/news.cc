@@ -21,9 +21,9 @@ constexpr auto kActive = seconds(5);      // after the last chunk, of any versio
 // Between two questions about one manifest. A node becomes a holder a second after its last chunk at the earliest, so
 // more questions would find little. On a slow link long answers take bandwidth from chunks.
 constexpr auto kAskAgain = seconds(1);
-constexpr auto kQuiet = seconds(1);      // after the last chunk of a version, until it is surveyed
-constexpr auto kSettled = seconds(60);   // after the last chunk of a version, until its blobs are in the index
-constexpr auto kSayAgain = seconds(10);  // before directories drop an announcement
+constexpr auto kQuiet = seconds(1);          // after the last chunk of a version, until it is surveyed
+constexpr auto kIndexedAfter = seconds(60);  // after the last chunk of a version, until its blobs are in the index
+constexpr auto kSayAgain = seconds(10);      // before directories drop an announcement
 constexpr auto kPatience = milliseconds(500);
 constexpr auto kSilentRest = seconds(2);   // pause after a node did not answer
 constexpr std::size_t kDirectories = 2;    // directory nodes of one manifest
@@ -33,7 +33,7 @@ constexpr std::size_t kManifestsMax = 64;  // announced manifests
 
 // True if the version is neither whole nor announced, and will not become whole by itself.
 bool PeerNews::Version::is_over(Clock::time_point now) const {
-  return !whole && !told && changed + kSettled <= now;
+  return !whole && !told && changed + kIndexedAfter <= now;
 }
 
 PeerNews::PeerNews(PeerNewsParts parts) : parts_(std::move(parts)) {

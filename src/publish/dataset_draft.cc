@@ -71,7 +71,7 @@ class DatasetDraft {
     progress.phase("looking at files");
     for (Draft& draft : published) {
       if (progress.cancelled()) return cancelled_import();
-      WEFT_CHECK(look(draft));
+      WEFT_CHECK(examine(draft));
     }
     for (Draft& draft : files_.drafts) {
       if (draft.source.role != FileRole::published) continue;
@@ -120,7 +120,7 @@ class DatasetDraft {
     return {};
   }
 
-  Status look(Draft& draft) {
+  Status examine(Draft& draft) {
     WEFT_TRY(const Fd fd, open_source(draft.source, draft.seen));
     std::vector<std::byte> head(kContainerHead);
     WEFT_TRY(const std::size_t got, read_some(fd.get(), 0, head, draft.source.where));

@@ -15,6 +15,9 @@
 namespace weft {
 namespace {
 
+// Entries of one directory. A small file has more than 8 bytes in the table, and there are fewer other files.
+constexpr std::size_t kListedMax = limits::kFileTableMax / 8;
+
 // An entry in a directory of the data set: a file or a directory.
 struct Entry {
   std::string name;
@@ -96,7 +99,7 @@ class DatasetWalk {
   Status list(const std::string& where, const std::string& path, std::uint32_t source, std::vector<Entry>& entries) {
     WEFT_TRY(const Fd directory, open_file(where, O_RDONLY | O_DIRECTORY));
     bool has_lmdb = false;
-    TreeWalk walk;
+    TreeWalk walk(kListedMax);
     walk.visit = [&](const TreeEntry& entry) -> Result<WalkNext> {
       has_lmdb = has_lmdb || entry.name == "data.mdb";  // which precedes lock.mdb
       if ((has_lmdb && entry.name == "lock.mdb") || is_lmdb_lock(entry))

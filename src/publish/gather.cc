@@ -18,6 +18,9 @@
 namespace weft {
 namespace {
 
+// Entries of one directory tree. Each file of a version may have all directories of its path for itself.
+constexpr std::size_t kGatheredMax = limits::kFilesPerVersionMax * limits::kPathComponentsMax;
+
 // Walks one PATH of the command line.
 class Walk {
  public:
@@ -52,7 +55,7 @@ class Walk {
   // Adds what is below the directory `where`, whose place in the version is `path`.
   Status contents(const std::string& where, const std::string& path) {
     WEFT_TRY(const Fd root, open_file(where, O_RDONLY | O_DIRECTORY));
-    TreeWalk walk;
+    TreeWalk walk(kGatheredMax);
     const auto inside = [&path](const TreeEntry& entry) { return path.empty() ? entry.path : below(path, entry.path); };
     walk.visit = [&](const TreeEntry& entry) { return visit(below(where, entry.path), inside(entry), entry); };
     walk.leave = [&](const TreeEntry* entry, int, const std::vector<std::string>&) {

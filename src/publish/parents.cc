@@ -182,8 +182,8 @@ class ParentChoice {
   }
 
   Status find_candidates() {
-    if (looked_) return {};
-    looked_ = true;
+    if (searched_) return {};
+    searched_ = true;
     std::vector<VersionRow> rows;
     {
       Renewed renewed(store_);
@@ -225,7 +225,7 @@ class ParentChoice {
   const std::string& child_name_;
   const Manifest& child_;
   Parents parents_;
-  bool looked_ = false;
+  bool searched_ = false;
   std::vector<Candidate> candidates_;
 };
 

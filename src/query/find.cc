@@ -55,7 +55,7 @@ Result<bool> fits(Outlines& outlines, const Query& query, FindSubject subject) {
 Status find_versions(Store& store, ManifestResolver& resolver, const Query& query, Progress& progress,
                      const std::function<Status(const VersionRow&)>& found) {
   Outlines outlines(store, resolver);
-  const auto look_at = [&](const ModelRow& model) -> Status {
+  const auto visit_model = [&](const ModelRow& model) -> Status {
     return each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
       if (row.removed) return {};
       if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
@@ -69,7 +69,7 @@ Status find_versions(Store& store, ManifestResolver& resolver, const Query& quer
       return fit ? found(row) : Status{};
     });
   };
-  return each_row(store, list_models(), look_at);
+  return each_row(store, list_models(), visit_model);
 }
 
 }  // namespace weft

@@ -15,7 +15,7 @@ constexpr auto kPollReading = 1ms;     // while the reader moves: 2 MiB at 2 GB/
 constexpr auto kReadingLasts = 100ms;  // a reader counts as moving for so long after its last move
 constexpr auto kPollIdle = 1s;
 constexpr int kPausePart = 8;  // afterwards, the pause is this part of the time since the last move
-constexpr auto kLookForJumps = 2ms;
+constexpr auto kJumpScanPause = 2ms;
 constexpr auto kScanAgain = 2s;                 // interval of scan_again()
 constexpr std::size_t kTensorsScanned = 500;    // in one step, which takes half a millisecond
 constexpr auto kSeemsToRest = 100ms;            // until a file that seems to be all in memory is scanned
@@ -159,7 +159,7 @@ PrefetchedFile::Clock::time_point PrefetchedFile::next_scan(Clock::time_point no
 // A file of many tensors takes longer to check, and is checked less often.
 bool PrefetchedFile::scan_for_jump(Clock::time_point now) {
   const bool jumped = window_.jumped(any_cached());
-  jumps_due_ = now + kLookForJumps + 20 * (Clock::now() - now);
+  jumps_due_ = now + kJumpScanPause + 20 * (Clock::now() - now);
   if (jumped || !coming_.empty() || now - moved_ < kScanAgain || now < scan_again_due_) return jumped;
   window_.scan_again(any_cached(), kTensorsScanned);
   scan_again_due_ = now + kScanAgain;

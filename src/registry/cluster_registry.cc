@@ -38,8 +38,9 @@ std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
 
 class ClusterRegistry final : public Registry {
  public:
-  ClusterRegistry(ClusterStore& store, ClusterOptions options)
+  ClusterRegistry(Store& store, RegistryMirror& store_mirror, ClusterOptions options)
       : store_(store),
+        store_mirror_(store_mirror),
         options_(std::move(options)),
         keys_(options_.etcd.prefix, options_.etcd.cluster),
         client_(options_.etcd),
@@ -47,7 +48,7 @@ class ClusterRegistry final : public Registry {
         names_(own_, options_.etcd.answer_max),
         restore_(own_, names_, options_.etcd.answer_max),
         membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
-        mirror_({store_, store.mirror(), client_, keys_, own_, restore_, [this] { join(); }, [this] { changed(); }}) {}
+        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
     membership_.end();
@@ -102,7 +103,7 @@ class ClusterRegistry final : public Registry {
     std::unique_ptr<PreparedUndelete> prepared;
     if (!row.removed || !row.lost.empty() || !is_at_origin(row.manifest)) {
       WEFT_CHECK(check_kept_here(row));
-      WEFT_TRY(prepared, store_.prepare_undelete(model, number));
+      WEFT_TRY(prepared, store_mirror_.prepare_undelete(model, number));
       wish.relies = prepared->relies_on();
       wish.in_memory = prepared->in_memory();
     }
@@ -248,7 +249,8 @@ class ClusterRegistry final : public Registry {
     return outcome;
   }
 
-  ClusterStore& store_;
+  Store& store_;
+  RegistryMirror& store_mirror_;
   const ClusterOptions options_;
   const RegistryKeys keys_;
   etcd::Client client_;
@@ -263,12 +265,12 @@ class ClusterRegistry final : public Registry {
 
 }  // namespace
 
-Result<std::unique_ptr<Registry>> cluster_registry(ClusterStore& store, ClusterOptions options) {
+Result<std::unique_ptr<Registry>> cluster_registry(Store& store, RegistryMirror& store_mirror, ClusterOptions options) {
   WEFT_CHECK(check_options(options.etcd));
   if (options.lease < std::chrono::seconds(2))
     return Error{Errc::invalid, fmt::format("lease: expected at least 2 s, got {}", options.lease.count())};
   WEFT_CHECK(check_may_join(store));
-  auto registry = std::make_unique<ClusterRegistry>(store, std::move(options));
+  auto registry = std::make_unique<ClusterRegistry>(store, store_mirror, std::move(options));
   registry->begin();
   return std::unique_ptr<Registry>(std::move(registry));
 }

@@ -8,7 +8,7 @@ namespace {
 
 class LocalRegistry final : public Registry {
  public:
-  explicit LocalRegistry(ClusterStore& store) : store_(store), since_ns_(now_ns()) {}
+  LocalRegistry(Store& store, FlushRecords& memory) : store_(store), memory_(memory), since_ns_(now_ns()) {}
 
   Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
     return import.publish(request);
@@ -26,10 +26,10 @@ class LocalRegistry final : public Registry {
     return store_.undelete(model, number, by);
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
-    return store_.memory().keep_version(model, number);
+    return memory_.keep_version(model, number);
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return store_.memory().lose_version(model, number, why);
+    return memory_.lose_version(model, number, why);
   }
   Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
     return store_.remove_versions(versions, tagged, by);
@@ -49,14 +49,15 @@ class LocalRegistry final : public Registry {
   }
 
  private:
-  ClusterStore& store_;
+  Store& store_;
+  FlushRecords& memory_;
   const std::uint64_t since_ns_;
 };
 
 }  // namespace
 
-std::unique_ptr<Registry> local_registry(ClusterStore& store) {
-  return std::make_unique<LocalRegistry>(store);
+std::unique_ptr<Registry> local_registry(Store& store, FlushRecords& memory) {
+  return std::make_unique<LocalRegistry>(store, memory);
 }
 
 }  // namespace weft

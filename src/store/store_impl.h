@@ -95,9 +95,6 @@ class StoreImpl final : public ClusterStore {
   Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by = {}) override {
     return weft::undelete(parts_, model, number, by);
   }
-  Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) override {
-    return weft::prepare_undelete(parts_, model, number);
-  }
   Status pin(std::string_view model, std::uint64_t number, bool pinned) override {
     return weft::pin(parts_, model, number, pinned);
   }

@@ -58,7 +58,7 @@ void Introductions::forget_silent(SwarmTime now) {
   heard_ = now;
   for (auto at = members_.begin(); at != members_.end();) {
     const auto one = at++;
-    ++looks_;
+    ++examined_;
     if (one->second.heard + kSilence < now)
       remove(one);
     else
@@ -118,7 +118,7 @@ bool Introductions::connect(Answers& answers, SwarmNode one, SwarmNode other) {
   for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)}) {
     const auto at = answers.find(from);
     if (at == answers.end()) continue;
-    looks_ += at->second.partners.size();
+    examined_ += at->second.partners.size();
     if (std::find(at->second.partners.begin(), at->second.partners.end(), to) != at->second.partners.end())
       return false;
     at->second.partners.push_back(to);
@@ -135,7 +135,7 @@ void Introductions::add_earlier(Answers& answers, SwarmNode node) {
   std::size_t added = 0;
   for (std::size_t i = 0; i < kEarlierTries && added < std::min(kEarlierPartners, nodes.size()); ++i) {
     const SwarmNode earlier = nodes[random_.below(nodes.size())];
-    ++looks_;
+    ++examined_;
     if (members_.find(earlier)->second.partners < kPartnersMax && connect(answers, node, earlier)) ++added;
   }
 }
@@ -170,7 +170,7 @@ std::optional<SwarmNode> Introductions::other_member(const Member& member, bool 
   };
   std::size_t count = 0;
   for (const auto& [location, there] : introduced_) count += eligible(location, there);
-  looks_ += introduced_.size();
+  examined_ += introduced_.size();
   if (count == 0) return std::nullopt;
   number %= count;
   for (const auto& [location, there] : introduced_) {

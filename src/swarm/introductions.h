@@ -50,7 +50,7 @@ class Introductions {
   std::vector<Introduction> introduce(SwarmTime now);
   std::optional<SwarmTime> due() const;  // of introduce()
   std::size_t members() const { return members_.size(); }
-  std::uint64_t looks() const { return looks_; }  // at members, partners and locations, in all searches so far
+  std::uint64_t examined() const { return examined_; }  // members, partners and locations, in all searches so far
 
  private:
   struct Member {
@@ -86,9 +86,9 @@ class Introductions {
   std::map<std::string, Location> introduced_;
   std::set<SwarmNode> joining_;  // not answered yet
   SwarmTime joined_at_{};        // the first of them
-  SwarmTime heard_{};            // no member was heard earlier: it saves looks at all of them
+  SwarmTime heard_{};            // no member was heard earlier: it saves a scan of all members
   std::size_t source_askers_ = 0;
-  mutable std::uint64_t looks_ = 0;
+  mutable std::uint64_t examined_ = 0;
 };
 
 }  // namespace weft

@@ -30,7 +30,7 @@ void Uploads::remove(std::uint32_t unit) {
   if (!has_.remove(unit)) return;
   std::erase(order_, unit);
   unsent_.remove(unit);
-  for (auto& [node, asker] : askers_) asker.looked_at = 0;
+  for (auto& [node, asker] : askers_) asker.useless_below = 0;
 }
 
 void Uploads::become_source() {
@@ -47,7 +47,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   if (asker.done) ended_.push_back(node);
   for (const std::uint32_t unit : asker.uploads) want.has.add(unit);
   // A set that has lost a unit: the asker lacks it again.
-  if (!want.has.contains(asker.want.has)) asker.looked_at = 0;
+  if (!want.has.contains(asker.want.has)) asker.useless_below = 0;
   asker.want = std::move(want);
   asker.again.reset();
   if (asker.waiting >= kWantsOpen || share_.waiting >= kWantsWaiting) {
@@ -127,14 +127,14 @@ std::optional<std::uint32_t> Uploads::choose(Asker& asker, SwarmTime now) {
 std::optional<std::uint32_t> Uploads::latest_of_least_sent(Asker& asker) const {
   std::optional<std::uint32_t> best;
   std::size_t compared = 0;
-  for (std::size_t i = order_.size(); i-- > asker.looked_at && compared < kCandidates;) {
+  for (std::size_t i = order_.size(); i-- > asker.useless_below && compared < kCandidates;) {
     const std::uint32_t unit = order_[i];
     if (asker.want.has.has(unit)) continue;
     ++compared;
     if (!best || sent_[unit] < sent_[*best]) best = unit;
     if (sent_[*best] == 0) break;
   }
-  if (!best) asker.looked_at = order_.size();
+  if (!best) asker.useless_below = order_.size();
   return best;
 }
 

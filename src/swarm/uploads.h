@@ -84,7 +84,7 @@ class Uploads {
     UnitWant want;                       // `has` with the units of `uploads`
     std::vector<std::uint32_t> uploads;  // not ended yet
     std::size_t waiting = 0;             // wants
-    std::size_t looked_at = 0;           // units of order_ below this number are known to be useless for the asker
+    std::size_t useless_below = 0;       // units of order_ below this number are known to be useless for the asker
     std::optional<SwarmTime> again;      // the source may then send a unit again; it looks at no unit before
     std::uint64_t tried = 0;             // the last call of next() that looked at it
     bool done = false;                   // its last want lacked no unit

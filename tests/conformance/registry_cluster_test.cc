@@ -650,7 +650,7 @@ TEST_CASE("cluster: a store of another cluster, or with versions of its own, doe
   REQUIRE(store.ok());
   ClusterOptions options;
   options.etcd = world.options;
-  CHECK(cluster_registry(**store, options).error().code == Errc::invalid);
+  CHECK(cluster_registry(**store, (*store)->mirror(), options).error().code == Errc::invalid);
 }
 
 TEST_CASE("cluster: an etcd that hangs is noticed, and changes end in a bounded time") {

@@ -26,7 +26,8 @@ T need(Result<T> result) {
 class LocalNode final : public RegistryNode {
  public:
   LocalNode()
-      : store_(need(ClusterStore::open(made_.path, testing::write_options()))), registry_(local_registry(*store_)) {}
+      : store_(need(ClusterStore::open(made_.path, testing::write_options()))),
+        registry_(local_registry(*store_, store_->memory())) {}
   Store& store() override { return *store_; }
   Registry& registry() override { return *registry_; }
 
@@ -77,7 +78,7 @@ ClusterNode::ClusterNode(const std::string& directory, EtcdOptions options, bool
   cluster.self.name = directory;
   cluster.self.key_proof = "proof of " + directory;
   cluster.lease = std::chrono::seconds(2);
-  registry_ = need(cluster_registry(*store_, std::move(cluster)));
+  registry_ = need(cluster_registry(*store_, store_->mirror(), std::move(cluster)));
   if (wait && !wait_connected()) throw std::runtime_error("not connected: " + registry_->status().trouble);
 }
 

@@ -97,8 +97,9 @@ class Registry : public FlushRecords {
   virtual RegistryStatus status() const = 0;
 };
 
-// Returns the registry of a store without a cluster. `store` is open for writing and outlives it.
-std::unique_ptr<Registry> local_registry(ClusterStore& store);
+// Returns the registry of a store without a cluster. `memory` records flushes in this store (ClusterStore::memory()).
+// The store is open for writing. Both outlive the registry.
+std::unique_ptr<Registry> local_registry(Store& store, FlushRecords& memory);
 
 struct EtcdOptions {
   std::vector<std::string> endpoints;  // "http://host:2379" or "https://…"; if one does not answer, the next is tried
@@ -128,8 +129,8 @@ std::vector<Error> check_cluster(Store* store, const EtcdOptions& options);
 // Returns the registry of a cluster, which starts to mirror etcd and joins as a member. If etcd does not answer, that
 // is no error: the store's last state is served, and the mirror keeps trying. Errc::invalid: the options; or the store
 // belongs to no cluster and has versions (nodes of a cluster begin with empty stores). The store joins its cluster when
-// etcd first answers. If it belongs to another cluster, `trouble` says so, and every change fails. `store` outlives the
-// registry.
-Result<std::unique_ptr<Registry>> cluster_registry(ClusterStore& store, ClusterOptions options);
+// etcd first answers. If it belongs to another cluster, `trouble` says so, and every change fails. `store_mirror`
+// writes to this store (ClusterStore::mirror()). Both outlive the registry.
+Result<std::unique_ptr<Registry>> cluster_registry(Store& store, RegistryMirror& store_mirror, ClusterOptions options);
 
 }  // namespace weft

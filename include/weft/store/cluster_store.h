@@ -147,7 +147,19 @@ struct ForgottenPlace {
   bool cached = false;  // its pack was cache
 };
 
-// Mirrors the registry into the store. Any thread.
+// A removed version of this node whose content is complete, for the registry. While this lives, gc leaves it, and the
+// local bytes that it needs are not evicted.
+class PreparedUndelete {
+ public:
+  virtual ~PreparedUndelete() = default;
+  // Returns live versions that together hold all blobs that it needs and this node lacks. They must be live when the
+  // registry accepts it.
+  virtual const std::vector<VersionName>& relies_on() const = 0;
+  virtual bool in_memory() const = 0;  // as VersionNote::in_memory
+  virtual void keep() = 0;             // as PreparedPublish::keep()
+};
+
+// Mirrors the registry into the store, and prepares undeletes for the registry. Any thread.
 class RegistryMirror {
  public:
   virtual ~RegistryMirror() = default;
@@ -164,6 +176,10 @@ class RegistryMirror {
   // Snapshots show the changes a moment before they are durable. They are durable when this returns. After a stop of
   // the machine in between, the store has an earlier revision.
   virtual Result<MirrorOutcome> apply(std::span<const MirrorChange> changes, std::uint64_t revision) = 0;
+
+  // Errors as Store::undelete(), but for names and tags, which the registry checks. Errc::invalid: the store belongs to
+  // no cluster.
+  virtual Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) = 0;
 };
 
 // The content that this node has fetched: manifests of bare versions, and cached packs. Any thread.
@@ -243,26 +259,13 @@ class OriginLedger {
 // Returns OriginLedger::origin() of a store that is open for reading.
 Result<std::string> known_origin(Store& store);
 
-// A removed version of this node whose content is complete, for the registry. While this lives, gc leaves it, and the
-// local bytes that it needs are not evicted.
-class PreparedUndelete {
- public:
-  virtual ~PreparedUndelete() = default;
-  // Returns live versions that together hold all blobs that it needs and this node lacks. They must be live when the
-  // registry accepts it.
-  virtual const std::vector<VersionName>& relies_on() const = 0;
-  virtual bool in_memory() const = 0;  // as VersionNote::in_memory
-  virtual void keep() = 0;             // as PreparedPublish::keep()
-};
-
+// A store together with its four contracts of a cluster, for the owner of the store. Other parts receive only the
+// contracts that they use.
 class ClusterStore : public Store {
  public:
   // Opens the store for writing as its only daemon: holds STORE/daemon.lock exclusively. Waits for other writers, as
   // options.patience says; `options.write` is implied. Other errors as Store::open.
   static Result<std::unique_ptr<ClusterStore>> open(const std::string& path, const OpenOptions& options);
-
-  // Errors as Store::undelete(), but for names and tags, which the registry checks.
-  virtual Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) = 0;
 
   // The store owns these objects.
   virtual RegistryMirror& mirror() = 0;

@@ -143,10 +143,10 @@ void BegunCalls::step(const CallPtr& call) {
   if (call->error) return end(call);
   if (!call->link && !find_link(call)) return;
   if (!call->is_sent && !send(call)) return;
-  auto outcome = call->link->look(call->id, call->wait);
+  auto outcome = call->link->poll(call->id, call->wait);
   if (outcome) return take(call, *std::move(outcome));
   if (has_gone(*call)) return fail(call, outgoing_.gone(call->link));
-  look_at(call, call->wait.next());
+  schedule(call, call->wait.next());
 }
 
 // True if attempts to connect to the peer have failed since its last sign of life. A caller that begins calls has other
@@ -183,7 +183,7 @@ Result<std::shared_ptr<CallLink>> BegunCalls::connection_of(const CallPtr& call)
 }
 
 void BegunCalls::wait_for_connection(const CallPtr& call) {
-  look_at(call, call->wait.deadline());
+  schedule(call, call->wait.deadline());
   if (std::exchange(call->is_connecting, true)) return;
   {
     const MutexLock lock(mutex_);
@@ -233,7 +233,7 @@ bool BegunCalls::send(const CallPtr& call) {
   } else if (Clock::now() >= call->wait.deadline()) {
     fail(call, {Errc::timed_out, fmt::format("peer {}: a request was not sent in time", call->peer.node)});
   } else {
-    look_at(call, std::min(call->wait.deadline(), Clock::now() + call->send_again));
+    schedule(call, std::min(call->wait.deadline(), Clock::now() + call->send_again));
     call->send_again = std::min(2 * call->send_again, kSendAgainMax);
   }
   return call->is_sent;
@@ -252,10 +252,10 @@ void BegunCalls::take(const CallPtr& call, CallLink::Outcome outcome) {
   call->heard.reset();
   call->error = outgoing_.failed(link, std::move(outcome), ++call->tries, call->wait.deadline());
   if (call->error) return end(call);
-  look_at(call, Clock::now());
+  schedule(call, Clock::now());
 }
 
-void BegunCalls::look_at(const CallPtr& call, Deadline time) {
+void BegunCalls::schedule(const CallPtr& call, Deadline time) {
   due_.erase({call->due, call});
   call->due = time;
   due_.insert({time, call});

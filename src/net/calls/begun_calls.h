@@ -67,7 +67,7 @@ class BegunCalls {
   void leave_connection(const CallPtr& call);
   bool send(const CallPtr& call);
   void take(const CallPtr& call, CallLink::Outcome outcome);
-  void look_at(const CallPtr& call, Deadline time);
+  void schedule(const CallPtr& call, Deadline time);
   void fail(const CallPtr& call, Error error);
   void end(const CallPtr& call);
 
@@ -76,7 +76,7 @@ class BegunCalls {
   void report(const CallPtr& call);
 
   Outgoing& outgoing_;
-  std::set<std::pair<Deadline, CallPtr>> due_;  // calls in progress, by the time of the next look
+  std::set<std::pair<Deadline, CallPtr>> due_;  // calls in progress, by the time of the next step
   mutable Mutex mutex_;
   std::deque<CallPtr> woken_ WEFT_GUARDED_BY(mutex_);
   std::map<Place, std::vector<CallPtr>> connecting_ WEFT_GUARDED_BY(mutex_);  // calls that wait for a session

@@ -36,7 +36,7 @@ CallLink::Outcome CallLink::call(std::span<const std::byte> request, CallWait& w
   if (!sent.ok()) outcome = Outcome{};
   wait.begin(Clock::now());
   while (!outcome) {
-    outcome = look(id, wait);
+    outcome = poll(id, wait);
     if (!outcome) this_thread()->wait(wait.next());
   }
   forget(id);
@@ -56,7 +56,7 @@ Status CallLink::send(std::uint64_t call, std::span<const std::byte> request) {
   return channel_.send(CallMessage{call, {request.begin(), request.end()}});
 }
 
-std::optional<CallLink::Outcome> CallLink::look(std::uint64_t call, CallWait& wait) {
+std::optional<CallLink::Outcome> CallLink::poll(std::uint64_t call, CallWait& wait) {
   std::unique_lock lock(mutex_);
   Waiting& waiting = waiting_.at(call);
   if (waiting.outcome) return std::move(waiting.outcome);

@@ -41,7 +41,7 @@ class CallLink {
   Status send(std::uint64_t call, std::span<const std::byte> request);
   // Returns the outcome of a call that was sent, once it has one. Call it when the waiter is woken and at wait.next():
   // it asks the peer about the call, and gives up when the time is over.
-  std::optional<Outcome> look(std::uint64_t call, CallWait& wait);
+  std::optional<Outcome> poll(std::uint64_t call, CallWait& wait);
   void forget(std::uint64_t call);  // ends every call that begin() began
 
   void done(std::uint64_t call, std::uint64_t read_bytes);

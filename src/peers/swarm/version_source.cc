@@ -36,12 +36,12 @@ std::string VersionSource::publisher(const Digest& manifest) {
 
 std::string VersionSource::search(const Digest& manifest) {
   std::string found;
-  const auto look = [&](const VersionRow& row) -> Status {
+  const auto compare = [&](const VersionRow& row) -> Status {
     if (!row.removed && row.manifest == manifest) found = row.publisher;
     return {};
   };
   const Status walked = each_row(
-      store_, list_models(), [&](const ModelRow& model) { return each_row(store_, list_versions(model.id), look); });
+      store_, list_models(), [&](const ModelRow& model) { return each_row(store_, list_versions(model.id), compare); });
   if (!walked.ok()) log_warning("the source of a swarm is not found: {}", walked.error().message);
   return found;
 }

@@ -63,9 +63,9 @@ Result<ScrubReport> scrub(StoreParts& parts, const ScrubOptions& options, Progre
   FsckReport found;
   if (!report.state.assembled) {
     WEFT_CHECK(verify_packs(parts.packs, parts.blobs, true, progress, found, &pace));
-    const Status looked = pace.over ? Status{} : find_missing(parts, found);
-    if (!looked.ok() && looked.error().code != Errc::corrupt) return looked.error();
-    if (!looked.ok()) found.problems.push_back(looked.error().message);
+    const Status searched = pace.over ? Status{} : find_missing(parts, found);
+    if (!searched.ok() && searched.error().code != Errc::corrupt) return searched.error();
+    if (!searched.ok()) found.problems.push_back(searched.error().message);
     report.state.assembled = !pace.over;
     if (!pace.over) pace.from = {};
   }

@@ -11,6 +11,7 @@
 #include "catalog/mirroring.h"
 #include "diskformat/uuid.h"
 #include "index/tables.h"
+#include "store/publishing/undeletes.h"
 
 namespace weft {
 namespace {
@@ -95,6 +96,10 @@ Status StoreMirror::join(const ClusterIdentity& identity) {
   WEFT_CHECK(write_cluster(parts_.path, identity));
   parts_.cluster.set(identity);
   return {};
+}
+
+Result<std::unique_ptr<PreparedUndelete>> StoreMirror::prepare_undelete(std::string_view model, std::uint64_t number) {
+  return weft::prepare_undelete(parts_, model, number);
 }
 
 Result<MirrorOutcome> restore_changes(StoreParts& parts, std::span<const MirrorChange> changes) {

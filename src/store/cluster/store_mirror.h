@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
 
 #include "store/parts/parts.h"
 #include "weft/result.h"
@@ -16,6 +18,7 @@ class StoreMirror final : public RegistryMirror {
   explicit StoreMirror(StoreParts& parts) : parts_(parts) {}
   Status join(const ClusterIdentity& identity) override;
   Result<MirrorOutcome> apply(std::span<const MirrorChange> changes, std::uint64_t revision) override;
+  Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(std::string_view model, std::uint64_t number) override;
 
  private:
   StoreParts& parts_;

@@ -167,7 +167,8 @@ void undo_promotion(StoreParts& parts, const Promotion& promotion) {
     return make_cached(parts, lock, packs);
   }();
   if (!given.ok())
-    log_warning("a publish that was given up has made packs of the cache this node's own: {}", given.error().message);
+    log_warning("manifest {}: its publish or undelete failed, and cached packs stay packs of this node: {}",
+                to_hex(promotion.manifest), given.error().message);
   parts.reliances.end(promotion, true);
 }
 

@@ -15,7 +15,7 @@ namespace weft {
 
 // As Store::undelete(), of a store without a cluster.
 Result<UndeletedVersion> undelete(StoreParts& parts, std::string_view model, std::uint64_t number, const Author& by);
-// As ClusterStore::prepare_undelete().
+// As RegistryMirror::prepare_undelete().
 Result<std::unique_ptr<PreparedUndelete>> prepare_undelete(StoreParts& parts, std::string_view model,
                                                            std::uint64_t number);
 

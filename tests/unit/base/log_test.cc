@@ -45,14 +45,18 @@ TEST_CASE("lines of a thread name its work, and those of categories that name th
     }
     log_debug(LogCategory::net, "session to peer n2");
     log_debug(LogCategory::fetch, "transfer 3 begins");
+    log_debug(LogCategory::peers, "search 4 begins");
+    CHECK(log_work() == "import 12");
     std::thread([] { log_debug(LogCategory::gc, "elsewhere"); }).join();
   }
   log_debug(LogCategory::gc, "after");
+  CHECK(log_work().empty());
   CHECK(log.has("gc: before"));
   CHECK(log.has("store: import 12: publish of m"));
   CHECK(log.has("registry: up to revision 7: m@1"));
   CHECK(log.has("net: import 12: session to peer n2"));
-  CHECK(log.has("fetch: transfer 3 begins"));
+  CHECK(log.has("fetch: import 12: transfer 3 begins"));
+  CHECK(log.has("peers: search 4 begins"));
   CHECK(log.has("gc: elsewhere"));
   CHECK(log.has("gc: after"));
 }

@@ -57,7 +57,7 @@ TEST_CASE("a version in memory that a later writer shows is flushed without a pu
   TestStore test;
   die_behind_the_journal(test.path);
   const auto store = open_store(test.path);
-  const auto registry = local_registry(*store);
+  const auto registry = local_registry(*store, store->memory());
   SteppedTime time;
   FlushBehind memory(*store, store->memory(), *registry, "", 1U << 30U, time);
   CHECK(memory.status().versions == 0);

@@ -20,7 +20,7 @@ using namespace testing;
 struct Tree {
   const TempDir dir;
   std::vector<std::string> seen;
-  TreeWalk walk;
+  TreeWalk walk{100};
 
   Tree() {
     for (const char* name : {"b/2", "b/1", "a", "c/d/e"}) write_file(dir / name, "x");

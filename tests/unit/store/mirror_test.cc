@@ -216,7 +216,7 @@ TEST_CASE("a version whose content gc has freed here comes back bare, with other
   const LocalRow local = test.store->snapshot().value()->local(row.id).value();
   mirror(*test.store, {tombstone(version, 500)}, 2);
   CHECK(test.store->gc({false, 2}, no_progress()).value().versions_reaped == 1);
-  CHECK(test.store->prepare_undelete("a", 1).error().message == "a@1: gc has freed its content");
+  CHECK(test.store->mirror().prepare_undelete("a", 1).error().message == "a@1: gc has freed its content");
   mirror(*test.store, {record("b", 1, {{1}, {2}})}, 3);  // its tensors get inodes meanwhile
   REQUIRE(adopt(*test.store, "b", 1, {{1}, {2}}).ok());
   version.version.undeleted_ns = 501;

@@ -478,19 +478,19 @@ TEST_CASE("10,000 nodes that join at once are connected, and later ones join wit
   Directory directory;
   for (SwarmNode node = 0; node < kAtOnce; ++node) directory.introductions.join(node, "", kStart);
   const auto answers = directory.introductions.introduce(kStart + Introductions::kJoinWait);
-  CHECK(directory.introductions.looks() <= std::uint64_t{kAtOnce} * 16);
+  CHECK(directory.introductions.examined() <= std::uint64_t{kAtOnce} * 16);
   REQUIRE(answers.size() == kAtOnce);
   for (const Introduction& answer : answers) {
     directory.locations.emplace(answer.node, "");
     for (const SwarmNode partner : answer.partners) directory.partners[answer.node].insert(partner);
   }
   CHECK(directory.is_connected());
-  const std::uint64_t before = directory.introductions.looks();
+  const std::uint64_t before = directory.introductions.examined();
   for (SwarmNode node = kAtOnce; node < kAtOnce + kLater; ++node) {
     directory.join(node);
     CHECK(directory.introduce().at(node).partners.size() == Introductions::kEarlierPartners);
   }
-  CHECK(directory.introductions.looks() - before <= std::uint64_t{kLater} * 32);
+  CHECK(directory.introductions.examined() - before <= std::uint64_t{kLater} * 32);
 }
 
 }  // namespace weft::testing
