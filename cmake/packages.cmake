@@ -32,24 +32,25 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 
+# cpack indents the lines of a description. A line with a full stop ends a paragraph.
 set(CPACK_DEBIAN_WEFT_PACKAGE_NAME weft)
 set(CPACK_DEBIAN_WEFT_DESCRIPTION "weights of deep-learning models as a file tree
- weft keeps models in a store, each distinct tensor once, and mounts the
- store. Each version of each model is a directory of ordinary files, which
- PyTorch, safetensors, transformers, numpy and the shell read unchanged.
- .
- This package has the command line and the FUSE server, for one machine.")
+weft keeps models in a store, each distinct tensor once, and mounts the
+store. Each version of each model is a directory of ordinary files, which
+PyTorch, safetensors, transformers, numpy and the shell read unchanged.
+.
+This package has the command line and the FUSE server, for one machine.")
 set(CPACK_DEBIAN_WEFT_PACKAGE_RECOMMENDS fuse3)  # fusermount3, by which ordinary users mount
 set(CPACK_DEBIAN_WEFT_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/cmake/debian/weft/postrm)
 
 set(CPACK_DEBIAN_WEFTD_PACKAGE_NAME weftd)
 set(CPACK_DEBIAN_WEFTD_DESCRIPTION "daemon of a node in a weft cluster
- The nodes of a cluster share one catalog of models and fetch their bytes
- from each other and from a shared directory. One machine needs no daemon.
- .
- This package has the daemon, its systemd units, and a timer that reads
- the store for damaged bytes each night.")
-set(CPACK_DEBIAN_WEFTD_PACKAGE_DEPENDS "weft (= ${WEFT_DEB_VERSION})")
+The nodes of a cluster share one catalog of models and fetch their bytes
+from each other and from a shared directory. One machine needs no daemon.
+.
+This package has the daemon, its systemd units, and a timer that reads
+the store for damaged bytes each night.")
+set(CPACK_DEBIAN_WEFTD_PACKAGE_DEPENDS "weft (= ${WEFT_DEB_VERSION}), passwd")  # postinst calls groupadd
 set(CPACK_DEBIAN_WEFTD_PACKAGE_SUGGESTS etcd-server)
 set(debian ${CMAKE_CURRENT_SOURCE_DIR}/cmake/debian/weftd)
 set(CPACK_DEBIAN_WEFTD_PACKAGE_CONTROL_EXTRA ${debian}/conffiles ${debian}/postinst ${debian}/prerm ${debian}/postrm)

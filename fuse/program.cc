@@ -72,6 +72,7 @@ Result<Fd> take_passed(MountOptions& options) {
 // Makes all paths valid from "/", the working directory of the background process. `is_mounted`: another process
 // mounted.
 Status resolve_paths(MountOptions& options, bool is_mounted) {
+  if (is_mounted) WEFT_CHECK(check_store_answers(options.store, options.directory));
   std::error_code failed;
   const auto store = std::filesystem::canonical(options.store, failed);
   if (failed) return sys_error(failed.value(), "store " + options.store);

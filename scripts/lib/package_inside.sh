@@ -149,6 +149,7 @@ pretend_systemd() {
 }
 
 try_deb() {
+  local said
   prepare
   # Without them the scripts of the package do the same by themselves.
   [ "$suite" = bookworm ] || install systemd-standalone-sysusers systemd-standalone-tmpfiles
@@ -167,7 +168,9 @@ try_deb() {
   weft --store /var/lib/weft status >/dev/null
   apt-get purge -y weftd weft >/tmp/purge 2>&1
   [ -e /var/lib/weft/weft-store ] || die "the store is gone after a purge"
-  grep -q 'weftd: /var/lib/weft stays' /tmp/purge || die "the purge does not say what it leaves: $(cat /tmp/purge)"
+  for said in 'weftd: /var/lib/weft stays' 'weftd: the group weft stays'; do
+    grep -q "$said" /tmp/purge || die "the purge does not say what it leaves: $(cat /tmp/purge)"
+  done
   quietly apt-get autoremove --purge -y
   rm -r /var/lib/weft /usr/bin/systemctl
   nothing_left

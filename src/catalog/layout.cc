@@ -276,9 +276,11 @@ Result<StoreIdentity> read_identity(const SafePath& path) {
   if (!info.ok()) return std::move(info).error();
   WEFT_CHECK(check_file_system(path));
   if (info->format == kStoreFormat) return StoreIdentity{*std::move(info), file.str()};
-  return Error{Errc::unsupported, fmt::format("{}: expected a store of format {}, got {}: export with the old version, "
-                                              "import with the new one",
-                                              path, kStoreFormat, info->format)};
+  const bool newer = info->format > kStoreFormat;
+  return Error{Errc::unsupported,
+               fmt::format("{}: expected a store of format {}, got {}: {}", path, kStoreFormat, info->format,
+                           newer ? "a newer weft made this store, use that version of weft"
+                                 : "export with the old version, import with the new one")};
 }
 
 Result<std::vector<SafePath>> damaged_identities(const SafePath& path, const std::string& whole) {

@@ -33,6 +33,7 @@ constexpr std::string_view kUpgraded = ".";
 constexpr char kMountInfo[] = "/proc/self/mountinfo";
 constexpr std::uint64_t kMountInfoMax = 64U << 20U;
 constexpr std::uint64_t kFdInfoMax = 64U << 10U;
+constexpr std::chrono::seconds kStorePatience{10};  // a disk that has to start turning takes less
 constexpr std::string_view kDescriptors = "/dev/fd/";
 constexpr std::string_view kConnection = "fuse_connection:";
 constexpr unsigned kMinorBits = 20;  // of a device number inside the kernel
@@ -187,6 +188,15 @@ Result<Fd> open_cached(const std::string& path, std::string_view device) {
 
 bool names_descriptor(std::string_view mount_point) {
   return mount_point.starts_with(kDescriptors);
+}
+
+Status check_store_answers(const std::string& store, std::string_view mount_point) {
+  const auto opened = read_file_within(store, 0, kStorePatience);
+  if (opened.ok() || opened.error().code != Errc::busy) return {};
+  return Error{Errc::invalid,
+               fmt::format("mount point {}: the store {} does not answer within {} s: expected a store that "
+                           "does not lie below this mount, which nobody serves yet",
+                           mount_point, store, kStorePatience.count())};
 }
 
 std::string parse_fdinfo(std::string_view text) {

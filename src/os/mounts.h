@@ -44,6 +44,10 @@ Result<Fd> open_cached(const std::string& path, std::string_view device);
 // True for a mount point such as "/dev/fd/5": the name of an open descriptor of /dev/fuse, with which another process
 // has mounted.
 bool names_descriptor(std::string_view mount_point);
+// Errc::invalid if an open of the directory `store` takes longer than 10 seconds. Its path then leads below a mount
+// that nobody serves yet, such as the one whose descriptor was passed for `mount_point`, and its server would wait for
+// itself for ever. Any other outcome is an answer. Call it before anything else looks at the path.
+Status check_store_answers(const std::string& store, std::string_view mount_point);
 // Returns the device number ("major:minor") of the mount that a descriptor of /dev/fuse serves, from a text in the
 // format of /proc/self/fdinfo/N. Without a mount and on older kernels the text has no number, and the result is "".
 std::string parse_fdinfo(std::string_view text);

@@ -32,7 +32,7 @@ def test_weftd_8(network, tmp_path):
     settings = dict(re.findall(r'^(\w+) = "(.*)"$', conf, flags=re.M))
     names = re.findall(r"https://(\w+):", conf)
     commands = [line.removeprefix("# ") for line in commands.splitlines()]
-    assert commands[-1] == "systemctl start weftd"
+    assert commands[-1] == "systemctl enable --now weftd"
     authority = Authority(tmp_path / "authority")
     host = network.host()
     run(["ip", "-n", host.space, "addr", "add", settings["listen"].split(":")[0] + "/32", "dev", "lo"])

@@ -42,11 +42,12 @@ def test_a_package_of_each_component(settings):
     for name in ("CPACK_DEB_COMPONENT_INSTALL", "CPACK_DEBIAN_PACKAGE_SHLIBDEPS", "CPACK_STRIP_FILES"):
         assert settings[name] == "ON"
     version = settings["CPACK_DEBIAN_PACKAGE_VERSION"]
-    assert settings["CPACK_DEBIAN_WEFTD_PACKAGE_DEPENDS"] == f"weft (= {version})"
+    assert settings["CPACK_DEBIAN_WEFTD_PACKAGE_DEPENDS"] == f"weft (= {version}), passwd"
     for component in ("WEFT", "WEFTD"):
         summary, *lines = settings[f"CPACK_DEBIAN_{component}_DESCRIPTION"].split("\n")
         assert len(summary) < 80 and not summary.startswith(component.lower())
-        assert lines and all(line.startswith(" ") and len(line) <= 80 for line in lines)
+        assert lines and all(len(line) < 80 for line in lines)
+        assert not [line for line in lines if not line or line != line.strip()]  # cpack indents them
 
 
 def test_control_files_exist(settings):

@@ -16,6 +16,7 @@ import numpy
 import pytest
 
 import malformed
+from daemonlib import WEFTD
 from weftlib import (NOBODY, WEFT, Mount, Store, assert_refused, environment, files_below, programs_for_everybody,
                      random_bytes, random_tensors, run, safetensors_bytes, store_with, write_model)
 
@@ -417,7 +418,7 @@ def test_init_of_a_store(unchanged):
     assert_refused(unchanged.weft("init", check=False), unchanged.path)
 
 
-def test_store_of_a_newer_format(store, small_model, tmp_path):
+def test_store_of_a_newer_weft(store, small_model, tmp_path):
     """The identity's record with a version that we cannot know (weft-store.5: checksum, length, kind, version)."""
     store.publish(small_model, name="m")
     identity = store.path / "weft-store"
@@ -426,11 +427,14 @@ def test_store_of_a_newer_format(store, small_model, tmp_path):
     record[:8] = xxh3_64(bytes(record[8:]))
     identity.chmod(0o600)
     identity.write_bytes(record)
+    why = f"{identity}: another version of weft wrote this: expected record version 1, got 2"
     for words in (["ls"], ["import", small_model, "--name", "n"], ["gc"], ["fsck"], ["fsck", "--rebuild"]):
         done = store.weft(*words, check=False)
-        assert_refused(done, "newer")
+        assert_refused(done, why)
     (tmp_path / "mnt").mkdir()
-    assert_refused(store.weft("mount", tmp_path / "mnt", check=False), "newer")
+    assert_refused(store.weft("mount", tmp_path / "mnt", check=False), why)
+    done = run([WEFTD, "--store", store.path], check=False)
+    assert done.returncode == 1 and why in done.stderr
     assert identity.read_bytes() == record
 
 

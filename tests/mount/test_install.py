@@ -75,6 +75,13 @@ def test_version_names_the_commit_and_the_build_type(installed):
     assert VERSION.fullmatch(texts.pop())[2] == build_type
 
 
+def test_status_names_the_program_that_answers(installed, store):
+    """Each of two installations names itself."""
+    for weft in (installed / "usr/bin/weft", WEFT):
+        said = run([weft, "--store", store.path, "status"]).stdout
+        assert f"\nprogram   {weft.resolve()}, version " in said
+
+
 def test_programs_find_each_other_without_a_path(installed, tmp_path):
     """The installed ones, and those of the build folder."""
     for weft in (installed / "usr/bin/weft", WEFT):

@@ -331,6 +331,19 @@ def test_a_store_that_cannot_be_served_leaves_the_mount_to_the_next(mount, open_
     assert published(mount)
 
 
+@pytest.mark.parametrize("program, code", [(WEFT, 1), (MOUNT_WEFT, MOUNT_FAILED)])
+def test_a_store_below_the_mount(open_dir, program, code):
+    """Nobody answers there yet, so a server would wait for itself for ever. A link leads there too."""
+    (open_dir / "below").mkdir()
+    (open_dir / "link").symlink_to("below/store")
+    store = store_with(open_dir / "below", random_tensors(1, 4096, seed="below"))
+    with PassedMount(store, open_dir / "below") as mount:
+        words = ["--store", open_dir / "link", "mount"] if program == WEFT else [open_dir / "link"]
+        done = run([program, *words, mount.name], check=False, pass_fds=[mount.device])
+        assert_refused(done, "mount point ", f"the store {open_dir}/link does not answer within 10 s", code=code)
+        assert is_mounted(mount.path)
+
+
 def test_hub_through_the_environment(store, open_dir):
     """In a container whose only knowledge is HF_HUB_CACHE: the links of hub lead to files of the same bind mount."""
     inside = open_dir / "inside"

@@ -54,6 +54,7 @@ class MountCommand final : public Command {
     if (!program)
       return Error{Errc::not_found, "mount.weft: not found beside weft, along PATH, in /usr/sbin or in /sbin"};
     if (upgrade_) return upgrade(context, *program);
+    if (names_descriptor(directory_)) WEFT_CHECK(check_store_answers(context.store_path(), directory_));
     WEFT_TRY(std::string store, absolute_store(context));
     std::vector<std::string> words = {kMountProgram, store, directory_};
     if (foreground_) words.push_back("-f");

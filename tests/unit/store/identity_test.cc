@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -83,17 +84,18 @@ TEST_CASE("a store of another format is refused by name, and a rebuild leaves it
   std::filesystem::remove(test.path + "/journal/weft-store");
   const std::string identity = test.path + "/weft-store", index = test.path + "/index/data.mdb";
   const std::string before = read_text(index);
-  for (const std::uint32_t format : {kStoreFormat - 1, kStoreFormat + 1}) {
+  const std::pair<std::uint32_t, std::string> others[] = {
+      {kStoreFormat - 1, "export with the old version, import with the new one"},
+      {kStoreFormat + 1, "a newer weft made this store, use that version of weft"}};
+  for (const auto& [format, advice] : others) {
     info.format = format;
     const std::vector<std::byte> record = seal_record(RecordKind::identity, encode_row(info));
     write_file(identity, as_text(record));
     for (const Error& refused : {Store::open(test.path, {}).error(), Store::open(test.path, write_options()).error(),
                                  Store::rebuild(test.path, decode, no_progress()).error()}) {
       CHECK(refused.code == Errc::unsupported);
-      CHECK(
-          refused.message ==
-          fmt::format("{}: expected a store of format {}, got {}: export with the old version, import with the new one",
-                      test.path, kStoreFormat, format));
+      CHECK(refused.message ==
+            fmt::format("{}: expected a store of format {}, got {}: {}", test.path, kStoreFormat, format, advice));
     }
     CHECK(read_text(identity) == as_text(record));
     CHECK(read_text(index) == before);
