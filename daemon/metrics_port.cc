@@ -41,7 +41,7 @@ std::string http_answer(std::string_view request, const std::function<std::strin
 Result<std::unique_ptr<MetricsPort>> MetricsPort::open(std::uint16_t port, std::function<std::string()> text,
                                                        std::chrono::milliseconds patience, const TimeSource& time) {
   const std::string where = fmt::format("metrics_port {}", port);
-  WEFT_TRY(Fd fd, listen_loopback(port, limits::kMetricsClientsMax, where));
+  WEFT_TRY(Fd fd, listen_tcp("127.0.0.1", port, limits::kMetricsClientsMax, where));
   return std::unique_ptr<MetricsPort>(new MetricsPort(std::move(fd), std::move(text), patience, time));
 }
 
@@ -69,7 +69,7 @@ Worker::Pause MetricsPort::round() {
 }
 
 Worker::Pause MetricsPort::accept() {
-  auto socket = accept_unix(listener_.get());
+  auto socket = accept_socket(listener_.get());
   if (!socket.ok()) return kAcceptPause;
   if (!socket->valid()) return Worker::Pause(0);
   if (clients_.size() >= limits::kMetricsClientsMax) clients_.pop_front();
