@@ -14,11 +14,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "control/server.h"
 #include "daemon/follow.h"
-#include "daemon/metrics_port.h"
 #include "daemon/parts.h"
+#include "http/server.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -120,13 +121,24 @@ class Daemon {
     serve_restore(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
-    if (const auto port = config_.get()->metrics_port; port != 0) {
-      WEFT_TRY(metrics_, MetricsPort::open(port, [this] { return figures_.text(); }));
-    }
+    WEFT_CHECK(serve_metrics());
     if (config_.get()->clustered()) follow_ = std::make_unique<Follow>(*store_, *bytes_);
     starting_ = false;
     server_->start();
     auto_gc_->start();
+    return {};
+  }
+
+  Status serve_metrics() {
+    const std::uint16_t port = config_.get()->metrics_port;
+    if (port == 0) return {};
+    HttpServer::Options options;
+    options.port = port;
+    options.connections_max = limits::kMetricsClientsMax;
+    options.name = fmt::format("metrics_port {}", port);
+    WEFT_TRY(metrics_, HttpServer::open(std::move(options), [this](const HttpRequest& request) {
+               return metrics_reply(figures_, request);
+             }));
     return {};
   }
 
@@ -236,7 +248,7 @@ class Daemon {
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
-  std::unique_ptr<MetricsPort> metrics_;
+  std::unique_ptr<HttpServer> metrics_;
 };
 
 }  // namespace

@@ -78,4 +78,9 @@ std::string Figures::text() const {
   return text;
 }
 
+HttpReply metrics_reply(const Figures& figures, const HttpRequest& request) {
+  if (request.path.text != "/metrics") return http_text(404, "/metrics is here\n");
+  return http_text(200, figures.text(), "text/plain; version=0.0.4; charset=utf-8");
+}
+
 }  // namespace weft

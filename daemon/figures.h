@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "http/message.h"
+
 namespace weft {
 
 // Any thread.
@@ -47,5 +49,8 @@ class Figures {
   mutable std::mutex mutex_;
   std::map<std::string, Requests, std::less<>> requests_;  // guarded by mutex_
 };
+
+// Answers /metrics with the text, and any other path with 404.
+HttpReply metrics_reply(const Figures& figures, const HttpRequest& request);
 
 }  // namespace weft

@@ -8,8 +8,8 @@ make_image() {
   local suite=$1 image=$images/$1 root=$images/$1/root
   local disk=16G mirror made_from packages=(  # a draft of a test has 6 GiB of holes
     rdma-core ibverbs-providers libfabric1 iproute2 kmod udev procps util-linux e2fsprogs initramfs-tools python3 jq
-    etcd-server etcd-client fuse3 liblmdb0 libxxhash0 libfmt9 libspdlog1.10 libsodium23 libcurl4 libssl3 libflatbuffers2
-    python3-pytest autofs
+    etcd-server etcd-client fuse3 liblmdb0 libxxhash0 libfmt9 libspdlog1.10 libsodium23 libcurl4 libmicrohttpd12 libssl3
+    libflatbuffers2 python3-pytest autofs
   )
   made_from="$disk ${packages[*]} $(cksum <scripts/lib/vm_init)"
   if [ -e "$image/disk.img" ] && [ "$(cat "$image/made-from" 2>/dev/null)" = "$made_from" ]; then return 0; fi

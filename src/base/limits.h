@@ -181,9 +181,13 @@ inline constexpr std::size_t kControlAcceptsAtOnceMax = 64;     // per turn; the
 inline constexpr std::size_t kControlUnreadMax = 4;             // unread messages of a call
 inline constexpr std::size_t kControlQueueMax = 16U << 20U;     // bytes queued for the other end
 
-// The metrics port. A client beyond the limit replaces the client that has been silent for longest.
+// The HTTP server of weftd. libmicrohttpd keeps the request line and the header fields of a client in kHttpMemory, and
+// so the header fields of its answer. A client that needs more gets 414 or 431.
 inline constexpr std::size_t kMetricsClientsMax = 64;
-inline constexpr std::size_t kMetricsRequestMax = 8U << 10U;  // bytes
+inline constexpr std::size_t kHttpMemory = 64U << 10U;                 // bytes of each connection
+inline constexpr std::size_t kHttpPathMax = 16U << 10U;                // bytes, as sent
+inline constexpr std::size_t kHttpSegmentsMax = 1024;                  // of one path
+inline constexpr std::uint64_t kHttpBytesPerSecondMin = 16ULL << 10U;  // the slowest reader of an answer
 
 // Answers of etcd. etcd puts at most 4 MiB into one message, and base64 and JSON less than double that.
 inline constexpr std::size_t kEtcdAnswerMax = 16U << 20U;  // bytes of an answer, or of one line in a stream

@@ -205,7 +205,7 @@ void Server::Loop::accept() {
 // False if no connection is waiting, or after a failure.
 bool Server::Loop::accept_one() {
   if (server_.draining_) return false;
-  auto socket = accept_unix(server_.listener_.get());
+  auto socket = accept_socket(server_.listener_.get());
   if (!socket.ok()) {
     log_warning("control socket: {}", socket.error().message);
     std::this_thread::sleep_for(kAcceptPause);

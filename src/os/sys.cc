@@ -393,6 +393,18 @@ bool are_many_open(int last_kept) {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(last_kept) > limit.rlim_cur / 3;
 }
 
+SignalsBlocked::SignalsBlocked() {
+  sigset_t set;
+  ::sigfillset(&set);
+  // The kernel ends a process whose thread causes one of these while it is blocked.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) ::sigdelset(&set, fault);
+  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 Result<MappedFile> MappedFile::map(int fd, std::uint64_t size, std::string_view where) {
   MappedFile file;
   if (size == 0) return file;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -117,6 +118,19 @@ Status lock_fd(int fd, LockKind kind, LockWait wait, std::string_view where);
 // True if no program has the file open for writing or mapped shared and writable. True also if that is unknown: the
 // file is another user's, or the file system has no leases.
 bool not_written(int fd);
+
+// While this object lives, its thread gets no signals but those of its own faults, such as SIGBUS. Threads inherit the
+// mask of the thread that makes them: those that a library makes meanwhile run no handler of the program.
+class SignalsBlocked {
+ public:
+  SignalsBlocked();
+  ~SignalsBlocked();
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 uid_t own_user();        // the effective user of this process
 std::uint64_t now_ns();  // CLOCK_REALTIME

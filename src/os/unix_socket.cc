@@ -1,7 +1,9 @@
 #include "os/unix_socket.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/tcp.h>  // tcp_info with tcpi_bytes_acked, which that of <netinet/tcp.h> lacks
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,15 +12,40 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
 #include "os/safe_path.h"
 
 namespace weft {
 namespace {
 
 constexpr int kBacklog = 128;
+
+struct TcpAddress {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+
+Result<TcpAddress> tcp_address(const std::string& text, std::uint16_t port, std::string_view where) {
+  TcpAddress address;
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (::inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    std::memcpy(&address.bytes, &v4, address.size = sizeof v4);
+  } else if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    std::memcpy(&address.bytes, &v6, address.size = sizeof v6);
+  } else {
+    return Error{Errc::invalid, fmt::format("{}: expected an IP address, got {}", where, printable(text))};
+  }
+  return address;
+}
 
 // Opens the directory of a socket and returns the path of the socket below it.
 Result<SafePath> place_of(const std::string& path) {
@@ -128,7 +155,7 @@ Status remove_unix(const std::string& path) {
   return remove_file(place);
 }
 
-Result<Fd> accept_unix(int listener) {
+Result<Fd> accept_socket(int listener) {
   int fd = retry([&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (fd >= 0) return Fd(fd);
   if (would_block(errno) || errno == ECONNABORTED) return Fd();
@@ -204,19 +231,42 @@ bool wait_for(int fd, short events, std::chrono::milliseconds timeout) {
   return retry([&] { return ::poll(&entry, 1, static_cast<int>(timeout.count())); }) > 0;
 }
 
-Result<Fd> listen_loopback(std::uint16_t port, int backlog, std::string_view where) {
-  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+void wait_for(std::span<pollfd> entries, std::chrono::milliseconds timeout) {
+  ::poll(entries.data(), entries.size(), static_cast<int>(timeout.count()));
+}
+
+Result<Fd> listen_tcp(const std::string& address, std::uint16_t port, int backlog, std::string_view where) {
+  WEFT_TRY(const TcpAddress bind_to, tcp_address(address, port, where));
+  Fd fd(::socket(bind_to.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return sys_error(errno, where);
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&bind_to.bytes), bind_to.size) != 0 ||
       ::listen(fd.get(), backlog) != 0)
     return sys_error(errno, where);
   return fd;
+}
+
+Result<std::uint16_t> bound_port(int listener, std::string_view where) {
+  sockaddr_storage bytes{};
+  socklen_t size = sizeof bytes;
+  if (::getsockname(listener, reinterpret_cast<sockaddr*>(&bytes), &size) != 0) return sys_error(errno, where);
+  in_port_t port = 0;
+  const std::size_t at =
+      bytes.ss_family == AF_INET6 ? offsetof(sockaddr_in6, sin6_port) : offsetof(sockaddr_in, sin_port);
+  std::memcpy(&port, reinterpret_cast<const char*>(&bytes) + at, sizeof port);
+  return ntohs(port);
+}
+
+std::uint64_t bytes_acknowledged(int socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_bytes_acked;  // stays 0 if the kernel wrote less
+}
+
+void hang_up(int socket) {
+  ::shutdown(socket, SHUT_RDWR);
 }
 
 }  // namespace weft

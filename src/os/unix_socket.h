@@ -1,7 +1,8 @@
-// Unix stream sockets as Results: listen, connect, identify the peer, send and receive bytes with descriptors. Sockets
-// made here are non-blocking and close-on-exec. TCP is used elsewhere; here is a listener on loopback.
+// Stream sockets as Results. Unix sockets: listen, connect, identify the peer, send and receive bytes with descriptors.
+// TCP sockets: listen, and end a connection. Sockets made here are non-blocking and close-on-exec.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -36,8 +37,8 @@ Status remove_unix(const std::string& path);  // the name; fine if it is absent
 // Errc::not_found: no such socket; Errc::corrupt: not a socket, or the socket or the daemon is another user's;
 // Errc::unreachable: no process listens; Errc::permission.
 Result<Fd> connect_unix(const std::string& path);
-// Returns an invalid Fd if no connection is pending.
-Result<Fd> accept_unix(int listener);
+// For listeners of both kinds. Returns an invalid Fd if no connection is pending.
+Result<Fd> accept_socket(int listener);
 Result<PeerCredentials> peer_credentials(int socket);
 
 // Sends as much as fits without waiting, and returns the number of bytes: 0 if the socket is full. Descriptors (at most
@@ -55,8 +56,15 @@ Result<Received> receive_some(int socket, std::span<std::byte> into);
 
 // poll(2) on one descriptor; false on a timeout. A negative timeout waits for ever.
 bool wait_for(int fd, short events, std::chrono::milliseconds timeout);
+// poll(2) on several descriptors, whose `revents` the caller has cleared. A signal ends the wait as a timeout does.
+void wait_for(std::span<pollfd> entries, std::chrono::milliseconds timeout);
 
-// Listens on a TCP port of 127.0.0.1.
-Result<Fd> listen_loopback(std::uint16_t port, int backlog, std::string_view where);
+// Listens on a TCP port. `address` is an IPv4 or IPv6 address in digits, else Errc::invalid. Port 0: a free port.
+Result<Fd> listen_tcp(const std::string& address, std::uint16_t port, int backlog, std::string_view where);
+Result<std::uint16_t> bound_port(int listener, std::string_view where);
+// The bytes that the other end of a TCP connection has acknowledged so far; 0 if the kernel does not count them.
+std::uint64_t bytes_acknowledged(int socket);
+// Ends a connection in both directions and wakes the threads that wait for it. The descriptor stays open.
+void hang_up(int socket);
 
 }  // namespace weft

@@ -1,0 +1,131 @@
+#include "http/message.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+char lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+bool is_same_name(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, {}, lower, lower);
+}
+
+std::string_view without_blanks(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+Result<std::string> percent_decoded(std::string_view raw) {
+  std::string text;
+  text.reserve(raw.size());
+  for (std::size_t at = 0; at < raw.size(); ++at) {
+    char byte = raw[at];
+    if (byte == '%') {
+      const int high = at + 2 < raw.size() ? hex_value(raw[at + 1]) : -1;
+      const int low = at + 2 < raw.size() ? hex_value(raw[at + 2]) : -1;
+      if (high < 0 || low < 0) return Error{Errc::invalid, "path: expected two hexadecimal digits after %"};
+      byte = static_cast<char>(high * 16 + low);
+      at += 2;
+    }
+    if (byte == '\0') return Error{Errc::invalid, "path: has a NUL"};
+    text += byte;
+  }
+  return text;
+}
+
+// The bytes from `first` to `last`, which is included.
+HttpPart range_between(std::uint64_t first, std::uint64_t last, std::uint64_t size) {
+  if (first >= size) return {HttpPart::Kind::unsatisfiable, 0, 0, size};
+  return {HttpPart::Kind::range, first, std::min(last, size - 1) - first + 1, size};
+}
+
+HttpPart last_bytes(std::uint64_t length, std::uint64_t size) {
+  if (length == 0) return {HttpPart::Kind::unsatisfiable, 0, 0, size};
+  if (size == 0) return {HttpPart::Kind::whole, 0, 0, 0};  // no Content-Range names an empty range
+  return {HttpPart::Kind::range, size - std::min(length, size), std::min(length, size), size};
+}
+
+// A position past the largest number is past the end of any content.
+std::uint64_t position(std::string_view digits) {
+  return parse_u64(digits).value_or(std::numeric_limits<std::uint64_t>::max());
+}
+
+}  // namespace
+
+Result<HttpPath> parse_http_path(std::string_view raw) {
+  if (!raw.starts_with('/')) return Error{Errc::invalid, "path: expected one that begins with /"};
+  const auto slashes = static_cast<std::size_t>(std::ranges::count(raw, '/'));
+  if (slashes > limits::kHttpSegmentsMax)
+    return Error{Errc::invalid, fmt::format("path: expected at most {} segments", limits::kHttpSegmentsMax)};
+  HttpPath path;
+  for (const std::string_view piece : split(raw.substr(1), '/')) {
+    WEFT_TRY(std::string segment, percent_decoded(piece));
+    path.text += '/';
+    path.text += segment;
+    path.segments.push_back(std::move(segment));
+  }
+  for (const std::string_view name : split(path.text, '/'))
+    if (name == "." || name == "..") return Error{Errc::invalid, "path: expected no . or .."};
+  return path;
+}
+
+HttpPart parse_http_range(std::string_view range, std::uint64_t size) {
+  constexpr std::string_view kUnit = "bytes=";
+  const HttpPart whole{HttpPart::Kind::whole, 0, size, size};
+  if (!is_same_name(range.substr(0, kUnit.size()), kUnit)) return whole;
+  const std::string_view ends = range.substr(kUnit.size());
+  const auto dash = ends.find('-');
+  if (dash == std::string_view::npos) return whole;
+  const std::string_view first = without_blanks(ends.substr(0, dash));
+  const std::string_view last = without_blanks(ends.substr(dash + 1));
+  if (first.empty()) return all_digits(last) ? last_bytes(position(last), size) : whole;
+  if (!all_digits(first)) return whole;
+  if (last.empty()) return range_between(position(first), std::numeric_limits<std::uint64_t>::max(), size);
+  if (!all_digits(last) || position(last) < position(first)) return whole;
+  return range_between(position(first), position(last), size);
+}
+
+std::optional<std::string_view> HttpRequest::field(std::string_view name) const {
+  for (const auto& [own, value] : fields)
+    if (is_same_name(own, name)) return value;
+  return std::nullopt;
+}
+
+HttpPart HttpRequest::part_of(std::uint64_t size, std::string_view etag) const {
+  const HttpPart whole{HttpPart::Kind::whole, 0, size, size};
+  const auto range = field("Range");
+  if (is_head || !range) return whole;
+  if (const auto condition = field("If-Range"); condition && (etag.empty() || *condition != etag)) return whole;
+  return parse_http_range(*range, size);
+}
+
+HttpReply http_text(int status, std::string text, std::string type) {
+  return {status, {{"Content-Type", std::move(type)}}, std::move(text)};
+}
+
+HttpReply http_part_reply(const HttpPart& part) {
+  HttpReply reply;
+  if (part.kind == HttpPart::Kind::unsatisfiable) {
+    reply = http_text(416, fmt::format("there are {} bytes\n", part.size));
+    reply.fields.emplace_back("Content-Range", fmt::format("bytes */{}", part.size));
+  }
+  if (part.kind == HttpPart::Kind::range) {
+    reply.status = 206;
+    const std::uint64_t last = part.offset + part.length - 1;
+    reply.fields.emplace_back("Content-Range", fmt::format("bytes {}-{}/{}", part.offset, last, part.size));
+  }
+  reply.fields.emplace_back("Accept-Ranges", "bytes");
+  return reply;
+}
+
+}  // namespace weft

@@ -1,0 +1,243 @@
+#include "http/server.h"
+
+#include <fmt/core.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "os/unix_socket.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // after a failed accept, as without free descriptors
+constexpr int kBacklog = 1024;                                 // clients that wait in the kernel
+constexpr auto kAtOnce = std::chrono::milliseconds(0);
+constexpr unsigned kFlags = static_cast<unsigned>(MHD_USE_POLL_INTERNAL_THREAD) | MHD_USE_THREAD_PER_CONNECTION |
+                            MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+
+struct ResponseEnd {
+  void operator()(MHD_Response* response) const { MHD_destroy_response(response); }
+};
+using Response = std::unique_ptr<MHD_Response, ResponseEnd>;
+
+int socket_of(MHD_Connection* connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+std::string_view field_of(MHD_Connection* connection, const char* name) {
+  const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+MHD_Result add_field(void* fields, MHD_ValueKind /*kind*/, const char* name, const char* value) {
+  static_cast<HttpFields*>(fields)->emplace_back(name, value == nullptr ? "" : value);
+  return MHD_YES;
+}
+
+// An answer to a request whose header alone decides it. Its connection ends, since a body may follow.
+std::optional<HttpReply> refusal_of(MHD_Connection* connection, std::string_view method) {
+  if (method != "GET" && method != "HEAD") {
+    HttpReply reply = http_text(405, "GET and HEAD only\n");
+    reply.fields.emplace_back("Allow", "GET, HEAD");
+    return reply;
+  }
+  const std::string_view length = field_of(connection, "Content-Length");
+  const bool has_body = (!length.empty() && length != "0") || !field_of(connection, "Transfer-Encoding").empty();
+  if (has_body) return http_text(413, "expected no body\n");
+  return std::nullopt;
+}
+
+// Paths stay as the client sent them: libmicrohttpd would end one at %00, and decode %2F.
+std::size_t keep_escapes(void* /*user*/, MHD_Connection* /*connection*/, char* text) {
+  return std::strlen(text);
+}
+
+// The content of an answer to HEAD, which has a length and no bytes.
+ssize_t no_bytes(void* /*user*/, std::uint64_t /*position*/, char* /*bytes*/, std::size_t /*size*/) {
+  return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+Response text_response(const std::string& text) {
+  return Response(MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY));
+}
+
+// sendfile(2) at the end of a file sends nothing, and libmicrohttpd would repeat it until the patience is over.
+Status check_length(const HttpFile& file) {
+  WEFT_TRY(const struct stat st, stat_fd(file.fd.get(), "file"));
+  const auto size = static_cast<std::uint64_t>(st.st_size);
+  if (file.offset <= size && file.length <= size - file.offset) return {};
+  return Error{Errc::changed,
+               fmt::format("file: expected {} bytes at {}, has {} in all", file.length, file.offset, size)};
+}
+
+Result<Response> file_response(HttpFile& file, bool is_head) {
+  if (is_head) return Response(MHD_create_response_from_callback(file.length, 1, no_bytes, nullptr, nullptr));
+  if (file.length == 0) return text_response("");
+  WEFT_CHECK(check_length(file));
+  Response response(MHD_create_response_from_fd_at_offset64(file.length, file.fd.get(), file.offset));
+  if (response) file.fd.release();  // the response closes it
+  return response;
+}
+
+Result<Response> response_of(HttpReply& reply, bool is_head) {
+  auto* const text = std::get_if<std::string>(&reply.body);
+  auto made =
+      text != nullptr ? Result<Response>(text_response(*text)) : file_response(std::get<HttpFile>(reply.body), is_head);
+  WEFT_TRY(Response response, std::move(made));
+  if (!response) return Error{Errc::io, "libmicrohttpd made no response"};
+  for (const auto& [name, value] : reply.fields)
+    if (MHD_add_response_header(response.get(), name.c_str(), value.c_str()) != MHD_YES)
+      return Error{Errc::internal,
+                   fmt::format("header field {}: expected another value than {}", name, printable(value))};
+  return response;
+}
+
+}  // namespace
+
+struct HttpServer::Library {
+  static void log(void* user, const char* format, std::va_list arguments) noexcept {
+    if (!log_debugs(LogCategory::net)) return;
+    std::array<char, 512> line{};
+    std::vsnprintf(line.data(), line.size(), format, arguments);
+    std::string_view text(line.data());
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    log_debug(LogCategory::net, "{}: {}", static_cast<HttpServer*>(user)->options_.name, text);
+  }
+
+  static void note_connection(void* user, MHD_Connection* connection, void** /*context*/,
+                              MHD_ConnectionNotificationCode code) noexcept {
+    auto& server = *static_cast<HttpServer*>(user);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) return server.connections_.started(socket_of(connection));
+    server.connections_.ended(socket_of(connection));
+    server.bell_.ring();
+  }
+
+  static void note_answered(void* user, MHD_Connection* connection, void** /*seen*/,
+                            MHD_RequestTerminationCode /*code*/) noexcept {
+    static_cast<HttpServer*>(user)->connections_.answered(socket_of(connection));
+  }
+
+  // libmicrohttpd calls this after the header, and again after the body, which is empty. Only after the second call may
+  // another request follow on the connection.
+  static MHD_Result answer(void* user, MHD_Connection* connection, const char* url, const char* method,
+                           const char* /*version*/, const char* /*body*/, std::size_t* /*body_size*/,
+                           void** seen) noexcept {
+    auto& server = *static_cast<HttpServer*>(user);
+    const bool is_head = std::string_view(method) == "HEAD";
+    if (std::exchange(*seen, user) == nullptr) {
+      auto refusal = refusal_of(connection, method);
+      return refusal ? send(server, connection, std::move(*refusal), is_head) : MHD_YES;
+    }
+    HttpRequest request;
+    request.is_head = is_head;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, add_field, &request.fields);
+    return send(server, connection, server.reply_to(std::move(request), url, socket_of(connection)), is_head);
+  }
+
+  static MHD_Result send(HttpServer& server, MHD_Connection* connection, HttpReply reply, bool is_head) {
+    auto response = response_of(reply, is_head);
+    if (!response.ok()) {
+      const std::string& problem = response.error().message;
+      if (server.rare_.due(problem)) log_warning("{}: no answer: {}", server.options_.name, problem);
+      reply = http_text(500, "weftd cannot send this answer\n");
+      response = response_of(reply, is_head);
+      if (!response.ok()) return MHD_NO;
+    }
+    if (server.connections_.is_full()) MHD_add_response_header(response->get(), "Connection", "close");
+    server.connections_.sending(socket_of(connection));
+    return MHD_queue_response(connection, static_cast<unsigned>(reply.status), response->get());
+  }
+};
+
+Result<std::unique_ptr<HttpServer>> HttpServer::open(Options options, Handler handler, const TimeSource& time) {
+  WEFT_TRY(Fd listener, listen_tcp(options.address, options.port, kBacklog, options.name));
+  WEFT_TRY(const std::uint16_t port, bound_port(listener.get(), options.name));
+  std::unique_ptr<HttpServer> server(
+      new HttpServer(std::move(options), std::move(handler), std::move(listener), port, time));
+  WEFT_CHECK(server->start());
+  return server;
+}
+
+HttpServer::HttpServer(Options options, Handler handler, Fd listener, std::uint16_t port, const TimeSource& time)
+    : options_(std::move(options)),
+      handler_(std::move(handler)),
+      listener_(std::move(listener)),
+      port_(port),
+      connections_(options_.connections_max, options_.patience, time),
+      worker_(options_.name, Worker::kNoRetry, time) {}
+
+// libmicrohttpd's first thread makes all others, which inherit its signal mask.
+Status HttpServer::start() {
+  if (!bell_.valid()) return too_many_open(options_.name);
+  const SignalsBlocked blocked;
+  void* const self = this;
+  // connections_ bounds the connections. libmicrohttpd counts one a moment longer than connections_ does.
+  const auto connections = static_cast<unsigned>(2 * options_.connections_max + 1);
+  library_ = MHD_start_daemon(kFlags, 0, nullptr, nullptr, &Library::answer, self, MHD_OPTION_EXTERNAL_LOGGER,
+                              &Library::log, self, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits::kHttpMemory,
+                              MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_NOTIFY_CONNECTION,
+                              &Library::note_connection, self, MHD_OPTION_NOTIFY_COMPLETED, &Library::note_answered,
+                              self, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr, MHD_OPTION_END);
+  if (library_ == nullptr) return Error{Errc::io, fmt::format("{}: libmicrohttpd did not start", options_.name)};
+  worker_.start([this] { return round(); }, [this] { bell_.ring(); });
+  return {};
+}
+
+HttpServer::~HttpServer() {
+  is_ending_ = true;
+  worker_.end();
+  if (library_ != nullptr) MHD_stop_daemon(library_);
+}
+
+// While the server is crowded the listener stays ready, so the worker waits for the end of a connection only.
+Worker::Pause HttpServer::round() {
+  is_crowded_ = is_crowded_ && connections_.is_full();
+  std::array<pollfd, 2> ready = {{{bell_.fd(), POLLIN, 0}, {is_crowded_ ? -1 : listener_.get(), POLLIN, 0}}};
+  wait_for(ready, connections_.tend(is_crowded_));
+  if (ready[0].revents != 0) bell_.clear();
+  if (ready[1].revents == 0) return Worker::Pause(0);
+  is_crowded_ = connections_.is_full();
+  return is_crowded_ ? Worker::Pause(0) : accept();
+}
+
+Worker::Pause HttpServer::accept() {
+  auto accepted = accept_socket(listener_.get());
+  if (!accepted.ok()) {
+    const std::string& problem = accepted.error().message;
+    if (rare_.due(problem)) log_warning("{}: {}", options_.name, problem);
+    return kAcceptPause;
+  }
+  if (!accepted->valid()) return Worker::Pause(0);
+  const int socket = accepted->release();
+  connections_.accepted(socket);
+  sockaddr_in unknown{};  // libmicrohttpd wants the client's address for limits that are not set
+  unknown.sin_family = AF_INET;
+  const auto* const address = reinterpret_cast<const sockaddr*>(&unknown);
+  const bool is_taken = MHD_add_connection(library_, socket, address, sizeof unknown) == MHD_YES;
+  if (!is_taken) connections_.ended(socket);  // and closed
+  return Worker::Pause(0);
+}
+
+HttpReply HttpServer::reply_to(HttpRequest request, std::string_view raw_path, int socket) {
+  if (raw_path.size() > limits::kHttpPathMax) return http_text(414, "the path is too long\n");
+  auto path = parse_http_path(raw_path);
+  if (!path.ok()) return http_text(400, path.error().message + "\n");
+  request.path = std::move(path).value();
+  request.cancelled = [this, socket] { return is_ending_ || wait_for(socket, POLLRDHUP, kAtOnce); };
+  connections_.answering(socket);
+  return handler_(request);
+}
+
+}  // namespace weft
