@@ -193,6 +193,12 @@ inline constexpr std::size_t kEtcdTokenMax = 4096;
 inline constexpr std::size_t kEtcdOpsMax = 128;  // operations of one transaction: etcd's --max-txn-ops
 inline constexpr std::size_t kEtcdEndpointsMax = 16;
 
+// Answers to HTTP requests of this program.
+inline constexpr std::size_t kHttpHeadMax = 64U << 10U;  // bytes of the heads of one answer
+inline constexpr std::size_t kHttpFieldsMax = 256;
+inline constexpr std::size_t kHttpUrlMax = 8U << 10U;  // bytes; signed URLs have about 2 KiB
+inline constexpr unsigned kHttpRedirectsMax = 10;
+
 // The registry.
 inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB
 inline constexpr std::size_t kRegistryPacksMax = 65'536;      // packs of one version
