@@ -198,6 +198,25 @@ inline constexpr std::size_t kEtcdTokenMax = 4096;
 inline constexpr std::size_t kEtcdOpsMax = 128;  // operations of one transaction: etcd's --max-txn-ops
 inline constexpr std::size_t kEtcdEndpointsMax = 16;
 
+// Answers to HTTP requests of this program.
+inline constexpr std::size_t kHttpHeadMax = 64U << 10U;  // bytes of the heads of one answer
+inline constexpr std::size_t kHttpFieldsMax = 256;
+inline constexpr std::size_t kHttpUrlMax = 8U << 10U;  // bytes; signed URLs have about 2 KiB
+inline constexpr unsigned kHttpRedirectsMax = 10;
+
+// A model hub.
+inline constexpr std::size_t kHubNameComponentMax = 96;  // as huggingface_hub
+inline constexpr std::size_t kHubRevisionMax = 255;      // bytes of a branch, a tag or a commit
+inline constexpr std::size_t kHubTokenMax = 4096;
+inline constexpr std::size_t kHubInfoMax = 64U << 20U;        // bytes of the JSON of a revision; it names all files
+inline constexpr std::size_t kHubPageMax = 16U << 20U;        // bytes of a page of a listing; the hub's has 1000 rows
+inline constexpr std::size_t kHubPageValuesMax = 250'000;     // JSON values in a page
+inline constexpr std::uint64_t kHubListingMax = 1ULL << 30U;  // bytes of all pages
+inline constexpr std::size_t kHubPagesMax = 20'000;           // pages of a listing
+inline constexpr std::size_t kHubRowsMax = 2 * kFilesPerVersionMax;  // files and directories
+inline constexpr std::size_t kHubDepthMax = 16;                      // of the JSON of a page
+inline constexpr std::size_t kHubErrorTextMax = 300;                 // bytes of a message of the hub in one of weft
+
 // The registry.
 inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB
 inline constexpr std::size_t kRegistryPacksMax = 65'536;      // packs of one version

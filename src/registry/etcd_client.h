@@ -1,9 +1,9 @@
 // Client of an etcd with several endpoints. If an endpoint does not answer, the client uses the next one. It logs in
 // again after a login has expired, or after a request with it got no answer. Any thread.
 //
-// Errors are those of error_of() in etcd_wire.h and of http.h. Errc::unreachable: nothing was done. Errc::timed_out: a
-// transaction may have been executed, but its answer is unknown for some reason. The client does not send it twice: the
-// caller must first read the result.
+// Errors are those of error_of() in etcd_wire.h and of http_client.h. Errc::unreachable: nothing was done.
+// Errc::timed_out: a transaction may have been executed, but its answer is unknown for some reason. The client does not
+// send it twice: the caller must first read the result.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "http/client/http_client.h"
 #include "registry/etcd_wire.h"
-#include "registry/http.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 

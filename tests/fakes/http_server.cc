@@ -18,9 +18,9 @@ void send_text(int fd, const std::string& text) {
   }
 }
 
-std::string http_answer(int status, const std::string& body) {
-  return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) +
-         "\r\nConnection: close\r\n\r\n" + body;
+std::string http_answer(int status, const std::string& body, const std::string& fields) {
+  return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+         fields + "Connection: close\r\n\r\n" + body;
 }
 
 HttpServer::HttpServer(Answer answer)
@@ -44,9 +44,14 @@ HttpServer::~HttpServer() {
   for (std::thread& connection : connections_) connection.join();
 }
 
+std::vector<std::string> HttpServer::heads() const {
+  std::lock_guard lock(mutex_);
+  return heads_;
+}
+
 std::string HttpServer::last_head() const {
   std::lock_guard lock(mutex_);
-  return head_;
+  return heads_.empty() ? std::string() : heads_.back();
 }
 
 void HttpServer::accept_all() {
@@ -76,7 +81,7 @@ void HttpServer::serve(int fd) {
   }
   {
     std::lock_guard lock(mutex_);
-    head_ = text.substr(0, head + 2);
+    heads_.push_back(text.substr(0, head + 2));
   }
   auto begin = text.find(' ') + 1;
   answer_(fd, text.substr(begin, text.find(' ', begin) - begin), text.substr(head + 4));

@@ -22,7 +22,9 @@ class HttpServer {
   ~HttpServer();
   std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
   bool stopping() const { return stopping_; }
-  std::string last_head() const;  // request line and fields of the last request
+  // Request line and fields of each request, in order, and of the last one.
+  std::vector<std::string> heads() const;
+  std::string last_head() const;
 
  private:
   void accept_all();
@@ -32,13 +34,13 @@ class HttpServer {
   std::uint16_t port_ = 0;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
-  std::string head_;  // guarded by mutex_
+  std::vector<std::string> heads_;  // guarded by mutex_
   std::thread acceptor_;
   std::vector<std::thread> connections_;  // used by the acceptor only
 };
 
 void send_text(int fd, const std::string& text);
-// Returns a whole response with this status and body.
-std::string http_answer(int status, const std::string& body);
+// Returns a whole response with this status and body. `fields`: more lines of the head, each with its end.
+std::string http_answer(int status, const std::string& body, const std::string& fields = {});
 
 }  // namespace weft::testing

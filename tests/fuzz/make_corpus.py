@@ -70,6 +70,24 @@ def write_etcd():
     write(target, "key", b"v/org/bert@000000000000000a")
 
 
+def write_hub_listing():
+    target = "hub_listing"
+    sha1, sha256 = "a" * 40, "b" * 64
+    git = {"type": "file", "path": "config.json", "size": 7, "oid": sha1}
+    lfs = {"type": "file", "path": "sub/model.safetensors", "size": 9, "oid": sha1, "xetHash": sha256,
+           "lfs": {"oid": sha256, "size": 9, "pointerSize": 134}}
+    directory = {"type": "directory", "path": "sub", "size": 0, "oid": sha1}
+    pages = [json.dumps(page, separators=(",", ":")).encode() for page in ([git, directory], [lfs])]
+    write(target, "pages", b"\0".join(pages))
+    write(target, "twice", b"\0".join([pages[1], pages[1]]))
+    write(target, "escape", pages[0].replace(b"config.json", b"../config.json"))
+    write(target, "inside", json.dumps([git, dict(git, path="config.json/x")]).encode())
+    info = {"id": "org/bert", "private": False, "gated": "auto", "siblings": [{"rfilename": "config.json"}], "sha": sha1}
+    write(target, "revision", json.dumps(info).encode())
+    write(target, "link", b'</a?cursor=x>; rel="prev", </b?cursor=y>; title="c"; rel="next"')
+    write(target, "name", b"hf:datasets/org/c4@refs/pr/1")
+
+
 def write_safetensors():
     target = "safetensors"
     write(target, "empty", safetensors({}))
@@ -278,6 +296,7 @@ if __name__ == "__main__":
     write_peers()
     write_control()
     write_etcd()
+    write_hub_listing()
     write_bases()
     write_safetensors()
     write_index()

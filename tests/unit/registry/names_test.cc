@@ -10,9 +10,9 @@
 #include "base/limits.h"
 #include "fakes/etcd_process.h"
 #include "fakes/http_server.h"
+#include "http/client/http_client.h"
 #include "registry/etcd_names.h"
 #include "registry/etcd_restore.h"
-#include "registry/http.h"
 #include "registry/own_registry.h"
 
 using namespace weft;

@@ -1,4 +1,4 @@
-#include "registry/curl.h"
+#include "http/client/curl.h"
 
 #include <fmt/core.h>
 #include <netinet/in.h>
@@ -62,21 +62,30 @@ void curl_start() {
 void curl_prepare(CURL* handle, const HttpOptions& options) {
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle, CURLOPT_PROXY, "");
+  curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_max.count()));
   curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, set_socket);
+  if (options.proxies == HttpProxies::none) curl_easy_setopt(handle, CURLOPT_PROXY, "");
   if (!options.ca.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca.c_str());
+  if (!options.ca_directory.empty()) curl_easy_setopt(handle, CURLOPT_CAPATH, options.ca_directory.c_str());
   if (!options.cert.empty()) curl_easy_setopt(handle, CURLOPT_SSLCERT, options.cert.c_str());
   if (!options.key.empty()) curl_easy_setopt(handle, CURLOPT_SSLKEY, options.key.c_str());
 }
 
-CurlHeaders curl_headers(const std::string& token, const std::string& header) {
-  curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-  list = curl_slist_append(list, "Expect:");  // sends bodies over 1 MB without waiting for "100 Continue"
-  if (!token.empty()) list = curl_slist_append(list, ("Authorization: " + token).c_str());
-  if (!header.empty()) list = curl_slist_append(list, header.c_str());
+CurlHeaders curl_headers(std::span<const std::string> headers) {
+  curl_slist* list = nullptr;
+  for (const std::string& header : headers)
+    if (curl_slist* longer = curl_slist_append(list, header.c_str()); longer != nullptr) list = longer;
   return CurlHeaders(list);
+}
+
+std::vector<std::string> json_headers(const std::string& token, const std::string& header) {
+  // Without "Expect:" libcurl would wait for "100 Continue" before it sends a body over 1 MB.
+  std::vector<std::string> headers = {"Content-Type: application/json", "Expect:"};
+  if (!token.empty()) headers.push_back("Authorization: " + token);
+  if (!header.empty()) headers.push_back(header);
+  return headers;
 }
 
 Error curl_error(CURL* handle, CURLcode code, std::string_view where) {

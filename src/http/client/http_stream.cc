@@ -1,10 +1,12 @@
 // Streams of lines: libcurl's multi interface, one connection each.
+#include "http/client/http_stream.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "registry/curl.h"
-#include "registry/http.h"
+#include "http/client/curl.h"
+#include "http/client/http_client.h"
 
 namespace weft {
 namespace {
@@ -31,7 +33,7 @@ HttpStream::~HttpStream() {
 Status HttpStream::begin(const std::string& token, const std::string& header) {
   CURL* easy = curl_->easy.get();
   if (easy == nullptr || curl_->multi == nullptr) return Error{Errc::internal, "libcurl gives no handle"};
-  curl_->headers = curl_headers(token, header);
+  curl_->headers = curl_headers(json_headers(token, header));
   curl_prepare(easy, options_);
   curl_easy_setopt(easy, CURLOPT_URL, url_.c_str());
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size()));
