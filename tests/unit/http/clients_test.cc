@@ -56,8 +56,11 @@ TEST_CASE("a client has its time for each request") {
     time.pass(59s);
     knock(*server);
   }
-  time.pass(60s);
-  knock(*server);
+  // The client has an answer before the server notes its end, from which the time for the next request counts.
+  while (!client.is_closed()) {
+    time.pass(60s);
+    knock(*server);
+  }
   CHECK(client.all().empty());
 }
 

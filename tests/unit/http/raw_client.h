@@ -3,9 +3,11 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -13,6 +15,7 @@
 #include <utility>
 
 #include "os/sys.h"
+#include "os/unix_socket.h"
 
 namespace weft::testing {
 
@@ -84,6 +87,8 @@ class RawClient {
     if (got > 0) received_.append(part.data(), static_cast<std::size_t>(got));
     return got > 0;
   }
+  // True if the server has closed the connection.
+  bool is_closed() const { return wait_for(fd_.get(), POLLRDHUP, std::chrono::milliseconds(0)); }
   void close() { fd_.reset(); }
 
  private:
