@@ -4,6 +4,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <strings.h>
 
 #include <array>
 #include <cstdarg>
@@ -36,14 +37,19 @@ int socket_of(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-std::string_view field_of(MHD_Connection* connection, const char* name) {
-  const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-  return value == nullptr ? std::string_view() : std::string_view(value);
-}
-
 MHD_Result add_field(void* fields, MHD_ValueKind /*kind*/, const char* name, const char* value) {
   static_cast<HttpFields*>(fields)->emplace_back(name, value == nullptr ? "" : value);
   return MHD_YES;
+}
+
+// Looks for a body in one field, and goes on while there is none. libmicrohttpd reads a body after any
+// Transfer-Encoding, and believes the first Content-Length.
+MHD_Result find_body(void* has_body, MHD_ValueKind /*kind*/, const char* name, const char* value) {
+  const bool is_zero = value != nullptr && std::strcmp(value, "0") == 0;
+  const bool found =
+      ::strcasecmp(name, "Transfer-Encoding") == 0 || (::strcasecmp(name, "Content-Length") == 0 && !is_zero);
+  if (found) *static_cast<bool*>(has_body) = true;
+  return found ? MHD_NO : MHD_YES;
 }
 
 // An answer to a request whose header alone decides it. Its connection ends, since a body may follow.
@@ -53,8 +59,8 @@ std::optional<HttpReply> refusal_of(MHD_Connection* connection, std::string_view
     reply.fields.emplace_back("Allow", "GET, HEAD");
     return reply;
   }
-  const std::string_view length = field_of(connection, "Content-Length");
-  const bool has_body = (!length.empty() && length != "0") || !field_of(connection, "Transfer-Encoding").empty();
+  bool has_body = false;
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, find_body, &has_body);
   if (has_body) return http_text(413, "expected no body\n");
   return std::nullopt;
 }
