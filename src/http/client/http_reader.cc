@@ -199,7 +199,7 @@ Result<HttpResult> HttpReader::repeat(HttpMethod method, const HttpRead& read, B
   for (std::uint64_t done = 0;;) {
     body.begin();
     Result<HttpResult> result = follow(method, read, body);
-    done += body.received;
+    if (body.range) done += body.received;  // a text begins again
     if (done >= kProgressMin) {
       tries.restart();
       done = 0;

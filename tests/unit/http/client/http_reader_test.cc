@@ -251,6 +251,18 @@ TEST_CASE("reader: a text is read from its start again, and other bodies are not
   CHECK(bytes.requests() == 1);
 }
 
+TEST_CASE("reader: a text that always ends too early is given up, however much of it comes") {
+  Responder server(
+      [](const Asked&) { return "HTTP/1.1 200 X\r\nContent-Length: 9000000\r\n\r\n" + std::string(2'000'000, 'x'); });
+  World world;
+  HttpRead read;
+  read.url = server.endpoint();
+  read.body_max = 9'000'000;
+  std::string text;
+  CHECK(HttpReader(world.options).get_text(read, text).error().code == Errc::timed_out);
+  CHECK(server.requests() == world.options.tries_max);
+}
+
 TEST_CASE("reader: pauses double, up to their bound") {
   Responder server([](const Asked&) { return http_answer(503, ""); });
   World world;
