@@ -172,9 +172,15 @@ std::string HttpReader::without_token(std::string text) const {
   constexpr std::string_view kInstead = "[token]";
   const std::string& token = options_.token;
   if (token.size() < kTokenMin) return text;
-  for (auto at = text.find(token); at != std::string::npos; at = text.find(token, at + kInstead.size()))
-    text.replace(at, token.size(), kInstead);
-  return text;
+  auto at = text.find(token);
+  if (at == std::string::npos) return text;
+  std::string out;
+  std::size_t begin = 0;
+  for (; at != std::string::npos; at = text.find(token, begin)) {
+    out.append(text, begin, at - begin).append(kInstead);
+    begin = at + token.size();
+  }
+  return out.append(text, begin);
 }
 
 AnswerHead HttpReader::without_token(AnswerHead head) const {
