@@ -47,7 +47,7 @@ MHD_Result add_field(void* fields, MHD_ValueKind /*kind*/, const char* name, con
 MHD_Result find_body(void* has_body, MHD_ValueKind /*kind*/, const char* name, const char* value) {
   const bool is_zero = value != nullptr && std::strcmp(value, "0") == 0;
   const bool found =
-      ::strcasecmp(name, "Transfer-Encoding") == 0 || (::strcasecmp(name, "Content-Length") == 0 && !is_zero);
+      strcasecmp(name, "Transfer-Encoding") == 0 || (strcasecmp(name, "Content-Length") == 0 && !is_zero);
   if (found) *static_cast<bool*>(has_body) = true;
   return found ? MHD_NO : MHD_YES;
 }

@@ -11,7 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kIdleMax = 16;          // idle connections to keep
+constexpr std::size_t kIdleMax = 16;  // idle connections to keep
+constexpr int kOtherProtocol = 101;
 constexpr std::size_t kDroppedMax = 65'536U;  // bytes of an unwanted body to read before the connection is closed
 
 std::string_view trimmed(std::string_view text) {
@@ -36,7 +37,7 @@ class Receiver {
   // False if the exchange ends here.
   bool take_line(std::string_view line) {
     bytes_ += line.size();
-    if (complete_) return true;  // a trailer
+    if (complete_ && bytes_ <= limits::kHttpHeadMax) return true;  // a trailer
     if (bytes_ > limits::kHttpHeadMax || head_.fields.size() > limits::kHttpFieldsMax)
       return fail(Error{Errc::io, fmt::format("{}: expected a head of at most {} bytes and {} fields, got more",
                                               exchange_.where, limits::kHttpHeadMax, limits::kHttpFieldsMax)});
@@ -80,6 +81,9 @@ class Receiver {
     return false;
   }
   bool complete() {
+    // libcurl takes what follows 101 for a body.
+    if (head_.status == kOtherProtocol)
+      return fail(Error{Errc::io, fmt::format("{}: expected an answer of HTTP, got status 101", exchange_.where)});
     if (head_.status / 100 == 1) return true;  // another head follows
     complete_ = true;
     if (!exchange_.takes_body) return true;
@@ -93,7 +97,7 @@ class Receiver {
   const HttpExchange& exchange_;
   AnswerHead head_;
   std::optional<Error> error_;
-  std::uint64_t bytes_ = 0;  // of all heads
+  std::uint64_t bytes_ = 0;  // of all heads and trailers
   std::uint64_t received_ = 0;
   std::uint64_t dropped_ = 0;
   bool complete_ = false;

@@ -58,6 +58,13 @@ TEST_CASE("exchange: trailers are no fields of the head") {
   CHECK(got.body == "body");
 }
 
+TEST_CASE("exchange: a change of the protocol is an error, and what follows it is no body") {
+  const auto got = exchange_with("HTTP/1.1 101 X\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nother bytes",
+                                 [](const AnswerHead&) -> Result<bool> { return true; });
+  CHECK(got.head.error().code == Errc::io);
+  CHECK(got.body.empty());
+}
+
 TEST_CASE("exchange: an unwanted body is dropped, however long it is") {
   auto unwanted = [](const AnswerHead&) -> Result<bool> { return false; };
   for (const std::size_t length : {std::size_t{10}, std::size_t{10'000'000}}) {
@@ -78,6 +85,11 @@ TEST_CASE("exchange: bodies and heads beyond their bounds are errors") {
   std::string long_fields;
   for (int i = 0; i < 10; ++i) long_fields += "X-Field: " + std::string(limits::kHttpHeadMax / 8, 'x') + "\r\n";
   CHECK(exchange_with(http_answer(200, "", long_fields)).head.error().code == Errc::io);
+  std::string trailers;
+  for (int i = 0; i < 40; ++i) trailers += "X-Late: " + std::string(limits::kHttpHeadMax / 32, 'x') + "\r\n";
+  CHECK(exchange_with("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + trailers + "\r\n")
+            .head.error()
+            .code == Errc::io);
   std::string early;
   while (early.size() <= limits::kHttpHeadMax) early += "HTTP/1.1 100 Continue\r\n\r\n";
   CHECK_FALSE(exchange_with(early + http_answer(200, "")).head.ok());
