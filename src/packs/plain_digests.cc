@@ -8,7 +8,7 @@ namespace weft {
 namespace {
 
 // Hashing less than this takes less time than waking another thread.
-constexpr std::size_t kJobBytesMin = 64U << 10U;
+constexpr std::size_t kDigestJobMin = 64U << 10U;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ PlainDigest::PlainDigest(ThreadPool& pool, std::shared_ptr<PlainSums> sums) : po
 void PlainDigest::feed(std::span<const std::byte> bytes, JobGroup& user) {
   {
     const MutexLock lock(mutex_);
-    if (working_ || bytes.size() >= kJobBytesMin) {
+    if (working_ || bytes.size() >= kDigestJobMin) {
       user.begin();
       waiting_.push_back({bytes, &user});
       if (working_) return;
