@@ -90,6 +90,10 @@ class FileTable {
   // keys.txt: the path of each file, one per line, in the order of the files. `out` lies within its size.
   std::uint64_t keys_bytes() const;
   void read_keys(std::uint64_t offset, std::span<std::byte> out) const;
+  std::uint64_t line_start(std::uint64_t file) const;  // offset of the file's line in keys.txt
+  bool has_in_names(char c) const {
+    return directory_names_.find(c) != directory_names_.npos || file_names_.find(c) != file_names_.npos;
+  }
 
   RowShares shares() const;  // the rows are the files
 
@@ -101,7 +105,6 @@ class FileTable {
   ExecutableRow executable(std::uint64_t index) const;
   std::uint64_t lines_of(std::uint64_t directory) const;
   std::pair<std::uint64_t, std::uint32_t> ends_of(std::uint64_t file) const;  // end of its bytes, end of its name
-  std::uint64_t line_start(std::uint64_t file) const;
 
   std::span<const std::byte> bytes_;
   FileTableHeader header_;

@@ -85,7 +85,10 @@ class Composer {
     if (old.dtype == tensor.dtype && old.shape == tensor.shape && old.descr.empty()) {
       if (old.extent != kNoExtent) {
         Extent& extent = file.extents[old.extent];
-        extent = {extent.offset, extent_of(given, tensor).id, extent_of(given, tensor).head};
+        if (const Extent& changed = extent_of(given, tensor); changed.id != extent.id) {
+          extent = {extent.offset, changed.id, changed.head};
+          file.sha256.reset();
+        }
       }
       return {};
     }

@@ -28,9 +28,10 @@ struct Inherited {
 
 // Returns the manifest of the whole version. Each file has the bytes that it would have in a whole publish. A file
 // keeps its header while its tensors keep their types and shapes; else it is laid out as the reference implementation
-// of safetensors does. Errc::invalid: a tensor, file or directory that the base lacks, another type or shape, a name in
-// several files of the base, a sharded base that gets a tensor but no index. Errc::unsupported: a scattered tensor in
-// either manifest. Ids need no digests, so the call can be made before and after hashing.
+// of safetensors does. A file that inherits a part of its bytes, but not all, has no SHA-256. Errc::invalid: a tensor,
+// file or directory that the base lacks, another type or shape, a name in several files of the base, a sharded base
+// that gets a tensor but no index. Errc::unsupported: a scattered tensor in either manifest. Ids need no digests, so
+// the call can be made before and after hashing.
 Result<Inherited> inherit_manifest(const InheritInput& input);
 
 }  // namespace weft

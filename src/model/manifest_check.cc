@@ -156,6 +156,7 @@ Status check_metadata(const File& file) {
 Status check_file(const Manifest& manifest, const File& file) {
   if (file.execute != (file.role == FileRole::published ? execute_bits(file.execute) : 0))
     return broken("expected permission bits among {:03o}, of a published file, got {:03o}", kExecuteBits, file.execute);
+  if (file.sha256 && file.role != FileRole::published) return broken("expected a SHA-256 of published files only");
   WEFT_CHECK(check_text("format", file.format, limits::kFormatNameMax));
   WEFT_CHECK(check_tensors(manifest, file));
   return check_metadata(file);
@@ -261,14 +262,17 @@ Status check_tables(const Manifest& manifest) {
 // Checks the roles of files, and which of them a model or a data set may have.
 Status check_kind(const Manifest& manifest) {
   const auto roles = std::span(manifest.files);
-  if (!std::ranges::is_sorted(roles, {}, &File::role) || (!roles.empty() && roles.back().role > FileRole::record_table))
+  if (!std::ranges::is_sorted(roles, {}, &File::role) || (!roles.empty() && roles.back().role > FileRole::sums))
     return broken("expected files by their roles");
   const std::span<const File> bundles = files_of(manifest, FileRole::bundle);
   const std::span<const File> tables = files_of(manifest, FileRole::file_table);
   if (tables.size() > 1 || (tables.empty() && !bundles.empty())) return broken("expected one table of small files");
-  for (const std::span<const File> unnamed : {bundles, tables})
+  const std::span<const File> sums = files_of(manifest, FileRole::sums);
+  if (sums.size() > tables.size() || (!sums.empty() && sums.front().size % sizeof(Digest) != 0))
+    return broken("expected a digest for each small file");
+  for (const std::span<const File> unnamed : {bundles, tables, sums})
     if (!std::ranges::all_of(unnamed, [](const File& file) { return file.path.empty() && file.metadata.empty(); }))
-      return broken("expected bundles and their table without a path");
+      return broken("expected bundles, their table and their sums without a path");
   const bool dataset = manifest.kind == VersionKind::dataset;
   if (!dataset && published_files(manifest).size() != roles.size()) return broken("expected only files of a model");
   if (dataset && (tensor_count(manifest) != 0 || !manifest.architecture.layers.empty()))

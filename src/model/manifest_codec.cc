@@ -26,7 +26,7 @@ std::uint64_t encoded_bytes(const Tensor& tensor) {
 }
 
 std::uint64_t encoded_bytes(const File& file) {
-  std::uint64_t bytes = kTableBytes + 2 * kStringBytes + file.path.size() + file.format.size();
+  std::uint64_t bytes = kTableBytes + sizeof(fb::Digest) + 2 * kStringBytes + file.path.size() + file.format.size();
   bytes += file.extents.size() * sizeof(fb::Extent);
   for (const Tensor& tensor : file.tensors) bytes += encoded_bytes(tensor);
   for (const auto& [key, value] : file.metadata) bytes += kTableBytes + 2 * kStringBytes + key.size() + value.size();
@@ -44,6 +44,10 @@ std::uint64_t encoded_bytes(const ArchLayer& layer) {
 fb::Extent to_fb(const Extent& extent) {
   const ContentId& id = extent.id;
   return {extent.offset, id.length, extent.head, flatbuffers::span<const std::uint8_t, 32>(id.root.bytes)};
+}
+
+fb::Digest to_fb(const Digest& digest) {
+  return fb::Digest(flatbuffers::span<const std::uint8_t, 32>(digest.bytes));
 }
 
 fb::Run to_fb(const TensorRun& run) {
@@ -80,8 +84,9 @@ class Encoder {
     auto format = optional_text(file.format);
     auto extents = structs<fb::Extent>(file.extents);
     auto tensor_list = vector(tensors);
+    const fb::Digest sha256 = file.sha256 ? to_fb(*file.sha256) : fb::Digest();
     return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata),
-                          static_cast<std::uint8_t>(file.role), file.execute);
+                          static_cast<std::uint8_t>(file.role), file.execute, file.sha256 ? &sha256 : nullptr);
   }
 
   Offset<fb::Tensor> put(const Tensor& tensor) {
@@ -201,6 +206,7 @@ class Decoder {
     copy_pairs(from.metadata(), file.metadata);
     file.role = static_cast<FileRole>(from.role());
     file.execute = from.execute();
+    if (from.sha256() != nullptr) file.sha256 = copy(*from.sha256()->bytes());
     return file;
   }
 
@@ -248,9 +254,13 @@ class Decoder {
   }
 
   static Extent copy(const fb::Extent& from) {
-    Extent extent{from.offset(), {from.length(), {}}, from.head()};
-    std::memcpy(extent.id.root.bytes.data(), from.root()->Data(), extent.id.root.bytes.size());
-    return extent;
+    return {from.offset(), {from.length(), copy(*from.root())}, from.head()};
+  }
+
+  static Digest copy(const flatbuffers::Array<std::uint8_t, 32>& from) {
+    Digest digest;
+    std::memcpy(digest.bytes.data(), from.Data(), digest.bytes.size());
+    return digest;
   }
 
   std::uint64_t budget_;

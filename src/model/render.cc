@@ -53,6 +53,11 @@ void write_content(JsonWriter& json, const Extent& extent) {
 std::string file_line(const File& file) {
   JsonWriter json;
   json.begin_object().member("path", std::string_view(file.path)).member("bytes", file.size);
+  json.key("sha256");
+  if (file.sha256)
+    json.value(std::string_view(to_hex(*file.sha256)));
+  else
+    json.null();
   json.member("format", std::string_view(file.format));
   json.member("extents", std::uint64_t{file.extents.size()}).member("tensors", std::uint64_t{file.tensors.size()});
   if (!file.metadata.empty()) write_texts(json, "metadata", file.metadata);

@@ -16,6 +16,26 @@ namespace {
 
 constexpr std::size_t kManyExtents = 65'536;
 
+// Reads the extents of a file at these places. Returns nothing if some bytes are damaged: their digest would outlive a
+// repair. Called by jobs of the pool.
+Result<std::optional<Digest>> plain_digest_of(std::span<const Extent> extents, std::span<const Twin> parts,
+                                              Progress& progress) {
+  std::vector<std::byte> buffer(kDigestChunk);
+  Sha256 hash;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    std::vector<Digest> chunks;
+    for (std::uint64_t at = 0; at < extents[i].id.length; at += kDigestChunk) {
+      if (progress.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      const auto step = std::span(buffer).first(std::min<std::uint64_t>(kDigestChunk, extents[i].id.length - at));
+      if (!read_exact(parts[i].fd, parts[i].offset + at, step, "pack").ok()) return std::optional<Digest>();
+      chunks.push_back(sha256(step));
+      hash.update(step);
+    }
+    if (tree_root(extents[i].id.length, chunks) != extents[i].id.root) return std::optional<Digest>();
+  }
+  return std::optional(hash.finish());
+}
+
 Status check_cover(const Source& source, std::span<const Range> ranges) {
   std::uint64_t end = 0;
   bool touching = true;
@@ -43,15 +63,17 @@ Importer::Importer(const SafePath& store_path, IndexAccess& index, ImportTuning 
       known_(packs_, index),
       fresh_(store_path, temp_->path(), in_memory_),
       pool_(tuning_.threads),
+      plain_(pool_),
       ring_(pool_, writer_, tuning_.windows, tuning_.window_bytes),
       file_(fresh_, ring_) {}
 
 Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::span<const Range> ranges,
-                                          Progress& progress, Take take, const SeenBytes& seen) {
+                                          Progress& progress, Take take, const ByteUses& uses) {
   if (spent_) return Error{Errc::internal, fmt::format("{}: this import has failed or is finished", where)};
   spent_ = true;  // reset on success
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
-  if (seen) source.show_to(seen);
+  if (uses.seen) source.show_to(uses.seen);
+  source.hash_to(plain_.begin(uses.sums));
   WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges, take));
   spent_ = false;
   return extents;
@@ -137,6 +159,44 @@ bool Importer::is_intact(const OpenPlace& place, const Streamed& seen) {
     if (!read || sha256(bytes) != seen.chunks[chunk]) intact = false;
   });
   return intact;
+}
+
+// Returns the places of the extents. The list is empty if this node lacks one of them.
+Result<std::vector<Twin>> Importer::stored_parts(std::span<const Extent> extents) {
+  std::vector<ContentId> ids;
+  ids.reserve(extents.size());
+  for (const Extent& extent : extents) ids.push_back(extent.id);
+  WEFT_TRY(const std::vector<StoredBlob> stored, known_.look_up(ids));
+  std::vector<Twin> parts;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (const auto number = fresh_.find(ids[i])) {
+      parts.push_back({fresh_.pack_of(*number)->fd(), fresh_.place_of(*number).offset});
+    } else if (const OpenPlace& place = stored[i].place; place.pack) {
+      parts.push_back({place.pack->fd(), place.offset});
+    } else {
+      return std::vector<Twin>();
+    }
+  }
+  return parts;
+}
+
+Result<std::vector<std::optional<Digest>>> Importer::sums_of(std::span<const std::span<const Extent>> files,
+                                                             Progress& progress) {
+  WEFT_CHECK(ring_.wait_writing());
+  std::vector<std::vector<Twin>> parts;
+  for (const std::span<const Extent> file : files) {
+    WEFT_TRY(parts.emplace_back(), stored_parts(file));
+  }
+  std::vector<std::optional<Digest>> sums(files.size());
+  JobGroup jobs(pool_);
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (parts[i].size() == files[i].size())
+      jobs.run([&, i]() -> Status {
+        WEFT_TRY(sums[i], plain_digest_of(files[i], parts[i], progress));
+        return {};
+      });
+  WEFT_CHECK(jobs.wait());
+  return sums;
 }
 
 Status Importer::begin_seal() {

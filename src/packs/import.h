@@ -1,8 +1,8 @@
 // The pack side of one import: reads sources, finds known content, and writes new content below tmp/.
 //
-// The calling thread reads each source once, into windows. A pool computes the SHA-256 trees and compares known content
-// with the stored bytes. One more thread writes. So every byte is hashed in the buffer that it is written from, and a
-// source that changes meanwhile cannot add unhashed bytes.
+// The calling thread reads each source once, into windows. A pool computes the SHA-256 trees and the plain SHA-256 of
+// the files (plain_digests.h), and compares known content with the stored bytes. One more thread writes. So every byte
+// is hashed in the buffer that it is written from, and a source that changes meanwhile cannot add unhashed bytes.
 //  · Extents that fit a window are hashed and looked up by their root. Known ones are compared with the stored bytes.
 //  · A larger extent is streamed. If a hint finds a candidate, the bytes are compared with it as they are read.
 //    Otherwise they are written. If the root of a written extent is known after all, the stored bytes are read and
@@ -24,6 +24,7 @@
 #include "packs/imported_file.h"
 #include "packs/known_blobs.h"
 #include "packs/packs.h"
+#include "packs/plain_digests.h"
 #include "packs/source.h"
 #include "packs/stream.h"
 #include "packs/temp_area.h"
@@ -57,7 +58,11 @@ class Importer {
   static Result<std::unique_ptr<Importer>> begin(const SafePath& store_path, IndexAccess& index, ImportTuning tuning);
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress,
-                                  Take take = Take::copy, const SeenBytes& seen = {});
+                                  Take take = Take::copy, const ByteUses& uses = {});
+  void finish_sums() { plain_.finish(); }  // waits until the sums of all files that were added are complete
+  // As Import::sums_of(). The pool reads several files at a time.
+  Result<std::vector<std::optional<Digest>>> sums_of(std::span<const std::span<const Extent>> files,
+                                                     Progress& progress);
   // Makes the packs durable, still below tmp/. begin_seal() starts that and frees the memory that only add() needs;
   // seal() waits. After an error of these or of place(), only destruction is allowed.
   Status begin_seal();
@@ -87,6 +92,7 @@ class Importer {
 
   Result<std::vector<Extent>> add_file(Source& source, std::span<const Range> ranges, Take take);
   Status copy_again(const ContentId& id, PackWriter& pack);
+  Result<std::vector<Twin>> stored_parts(std::span<const Extent> extents);
 
   // import_batch.cc: extents that fit a window.
   Result<std::size_t> add_batch(Source& source, std::size_t first);
@@ -116,6 +122,7 @@ class Importer {
   std::deque<FilledWindow> unresolved_;  // oldest first. Declared before ring_, whose destructor waits for jobs on them
   ThreadPool pool_;
   ThreadPool writer_{1};  // one thread: a file takes one write at a time
+  PlainDigests plain_;    // declared before ring_, whose windows wait until their bytes are hashed
   WindowRing ring_;
   ImportedFile file_;
   bool spent_ = false;

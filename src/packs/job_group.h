@@ -22,11 +22,18 @@ class JobGroup {
   JobGroup& operator=(const JobGroup&) = delete;
 
   void run(std::function<Status()> job) {
-    {
-      std::lock_guard lock(mutex_);
-      ++left_;
-    }
-    pool_.submit([this, job = std::move(job)] { finish(job()); });
+    begin();
+    pool_.submit([this, job = std::move(job)] { end(job()); });
+  }
+  // Count work that another job does: wait() also waits until each begin() has its end(). Any thread calls end().
+  void begin() {
+    std::lock_guard lock(mutex_);
+    ++left_;
+  }
+  void end(Status status) {
+    std::lock_guard lock(mutex_);
+    if (!status.ok() && !failure_) failure_ = std::move(status).error();
+    if (--left_ == 0) done_.notify_all();
   }
   bool idle() {
     std::lock_guard lock(mutex_);
@@ -41,11 +48,6 @@ class JobGroup {
   }
 
  private:
-  void finish(Status status) {
-    std::lock_guard lock(mutex_);
-    if (!status.ok() && !failure_) failure_ = std::move(status).error();
-    if (--left_ == 0) done_.notify_all();
-  }
   ThreadPool& pool_;
   std::mutex mutex_;
   std::condition_variable done_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "packs/plain_digests.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store/publish.h"
@@ -28,11 +29,17 @@ class Source {
   std::uint64_t device() const { return before_.st_dev; }
   int fd() const { return fd_; }
   void show_to(SeenBytes seen) { show_to_ = std::move(seen); }
+  // Hashes the bytes that feed_digest() passes on; nullptr: nothing does. It outlives the source.
+  void hash_to(PlainDigest* digest) { digest_ = digest; }
   void read_from(int clone) { reading_ = clone; }  // a file with the same bytes that no process changes
 
   // Fills `out`. Skips the holes of a sparse file. Errc::changed: the file became shorter. Errc::cancelled. Bytes that
   // are read for the first time count as progress.
   Status read(std::uint64_t offset, std::span<std::byte> out);
+  // Hashes bytes that read() filled, in their order, each once. They stay unchanged until user.wait() returns.
+  void feed_digest(std::span<const std::byte> bytes, JobGroup& user) {
+    if (digest_ != nullptr) digest_->feed(bytes, user);
+  }
   // Accepts the new ctime after this process has added and removed names of the file. Errc::changed if the size or
   // mtime differ.
   Status stat_again();
@@ -48,6 +55,7 @@ class Source {
   Progress* progress_;
   Hook after_read_;
   SeenBytes show_to_;
+  PlainDigest* digest_ = nullptr;
   bool sparse_;             // uses fewer blocks than its size needs
   std::uint64_t seen_ = 0;  // bytes before this are counted as progress
 };

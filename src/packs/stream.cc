@@ -66,6 +66,7 @@ class Passage {
     for (std::size_t filled = 0, hashed = 0; filled < size;) {
       std::span<std::byte> step = slice.subspan(filled, std::min(kReadStep, size - filled));
       WEFT_CHECK(source_.read(plan_.range.offset + at + filled, step));
+      source_.feed_digest(step, window.plain);
       if (at + filled == 0) WEFT_CHECK(begin(step));
       if (!spot_) start_comparing(window, step, at + filled);
       filled += step.size();
@@ -142,6 +143,7 @@ Result<ImportWindow*> WindowRing::take() {
   next_ = (next_ + 1) % windows_.size();
   WEFT_CHECK(window->hashing.wait());
   WEFT_CHECK(window->writing.wait());
+  WEFT_CHECK(window->plain.wait());
   return window;
 }
 
@@ -166,6 +168,7 @@ Status WindowRing::wait_writing() {
 Status WindowRing::shed() {
   WEFT_CHECK(wait_hashing());
   WEFT_CHECK(wait_writing());
+  for (const auto& window : windows_) WEFT_CHECK(window->plain.wait());
   for (const auto& window : windows_) window->forget_space();
   return {};
 }

@@ -22,7 +22,7 @@ class WindowRing {
  public:
   WindowRing(ThreadPool& hashers, ThreadPool& writer, std::size_t count, std::size_t capacity);
   ImportWindow& next() { return *windows_[next_]; }  // the window that take() returns next
-  Result<ImportWindow*> take();                      // waits for the jobs on the window's old content
+  Result<ImportWindow*> take();                      // waits for all jobs on the window's old content
   Status wait_hashing();                             // for all windows
   Status wait_writing();
   bool writing_idle();  // true if no writes are pending

@@ -108,6 +108,7 @@ Status ImportWindow::fill(Source& source, std::span<const Range> ranges, std::si
   for (std::size_t filled = begin; filled < end;) {
     std::size_t step = std::min(kReadStep, end - filled);
     WEFT_CHECK(source.read(offset + filled - begin, space().subspan(filled, step)));
+    source.feed_digest(space().subspan(filled, step), plain);
     filled += step;
     hash_ready(filled);
   }

@@ -31,7 +31,7 @@ struct WindowExtent {
 class ImportWindow {
  public:
   ImportWindow(ThreadPool& hashers, ThreadPool& writer, std::size_t capacity)
-      : capacity_(capacity), hashing(hashers), writing(writer) {}
+      : capacity_(capacity), hashing(hashers), writing(writer), plain(hashers) {}
 
   std::size_t capacity() const { return capacity_; }
   // The window's memory: one block more than the capacity. So content can start at any offset within the first block,
@@ -74,6 +74,7 @@ class ImportWindow {
   // Last members: destroyed first, they wait for their jobs, which use the members above.
   JobGroup hashing;
   JobGroup writing;
+  JobGroup plain;  // the plain SHA-256 of the file. Not needed to look up extents, so it may lag behind `hashing`
 };
 
 }  // namespace weft

@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "base/limits.h"
+#include "base/sha256.h"
 #include "dataset/file_table.h"
 #include "dataset/record_table.h"
 #include "os/file_ops.h"
@@ -109,7 +111,11 @@ class DatasetDraft {
     const bool alike = std::ranges::equal(
         plan, bundles, [](const Bundle& planned, const Draft& given) { return planned.bytes == given.source.size; });
     if (!alike) return unlike("bundles as their table says");
-    for (std::size_t i = 0; i < plan.size(); ++i) bundles[i].ranges = std::move(plan[i].segments);
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      bundles[i].ranges = std::move(plan[i].segments);
+      for (std::uint64_t file = 0; file < plan[i].files; ++file)
+        bundles[i].small_sizes.push_back(table.range(plan[i].first_file + file).length);
+    }
     return {};
   }
 
@@ -161,6 +167,24 @@ Status add_record_table(Import& import, DraftFiles& files, Draft& container, std
   WEFT_TRY(const Fd fd, memory_file(where, bytes));
   File& file = tables.emplace_back(file_of(source, bytes.size(), std::span(&whole, 1)));
   WEFT_TRY(file.extents, import.add(fd.get(), where, std::span(&whole, 1), progress));
+  return {};
+}
+
+Status add_sums(Import& import, DraftFiles& files, Progress& progress) {
+  if (files.small_files == 0) return {};
+  std::vector<Digest> digests;
+  digests.reserve(files.small_files);
+  for (Draft& draft : files.drafts)
+    if (draft.source.role == FileRole::bundle)
+      std::ranges::copy(std::exchange(draft.sums, nullptr)->digests, std::back_inserter(digests));
+  digests.resize(files.small_files, sha256({}));  // the last empty files may be in no bundle
+  const auto bytes = std::as_bytes(std::span(digests));
+  const std::string where = "sums of small files";
+  const SourceFile source{.path = {}, .where = where, .role = FileRole::sums};
+  const std::vector<Range> ranges = segments_of(bytes.size());
+  WEFT_TRY(const Fd fd, memory_file(where, bytes));
+  File& file = files.manifest.files.emplace_back(file_of(source, bytes.size(), ranges));
+  WEFT_TRY(file.extents, import.add(fd.get(), where, ranges, progress));
   return {};
 }
 

@@ -18,5 +18,8 @@ Result<DraftFiles> draft_dataset(std::vector<SourceFile> sources, Progress& prog
 // Imports the record table of a container that was read, if it has one, and appends its file to `tables`.
 Status add_record_table(Import& import, DraftFiles& files, Draft& container, std::vector<File>& tables,
                         Progress& progress);
+// Imports the plain SHA-256 of the small files, if there are any, and appends the file with them to the manifest, whose
+// last file it is. Call it after Import::finish_sums().
+Status add_sums(Import& import, DraftFiles& files, Progress& progress);
 
 }  // namespace weft

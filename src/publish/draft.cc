@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "dataset/record_table.h"
 #include "publish/cut.h"
@@ -163,6 +164,13 @@ class HeaderReading {
   std::vector<Glimpse> glimpses_;
 };
 
+// Returns the sums that the import computes of a source; none of a table.
+std::shared_ptr<PlainSums> sums_of(Draft& draft, const File& file) {
+  if (file.role == FileRole::published) return std::make_shared<PlainSums>(PlainSums{{file.size}});
+  if (file.role != FileRole::bundle) return nullptr;
+  return std::make_shared<PlainSums>(PlainSums{std::move(draft.small_sizes)});
+}
+
 Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const std::string& where = draft.source.where;
   struct stat opened {};
@@ -170,7 +178,10 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   const bool made_here = draft.source.role != FileRole::published;  // made in memory by this process
   if (made_here) draft.seen = opened;
   WEFT_CHECK(check_unchanged(where, draft.seen, opened));
-  if (draft.ranges.empty()) return RecordScan(draft, fd.get()).finish(file);
+  if (draft.ranges.empty()) {
+    if (file.role == FileRole::published) file.sha256 = sha256({});
+    return RecordScan(draft, fd.get()).finish(file);
+  }
   progress.phase(fmt::format("reading {}", made_here ? where : draft.source.path));
   const Take take = draft.source.giver == opened.st_uid ? draft.source.take : Take::copy;
   const bool given = take != Take::copy;
@@ -178,7 +189,9 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   if (draft.lease && are_many_open(draft.lease->fd())) draft.lease.reset();
   const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: not kept twice
   RecordScan scan(draft, fd.get());
-  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, take, progress, scan.seen()));
+  draft.sums = sums_of(draft, file);
+  const ByteUses uses{scan.seen(), draft.sums};
+  WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, take, progress, uses));
   WEFT_CHECK(scan.finish(file));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
   WEFT_CHECK(check_unchanged(where, draft.seen, after, given));
@@ -292,6 +305,7 @@ Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFile
     }
     if (stored != nullptr && cut_alike(*stored, file)) {
       file.extents = stored->extents;
+      file.sha256 = stored->sha256;
       progress.advance(file.size);
       ++known;
     } else {
@@ -299,7 +313,12 @@ Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFile
       WEFT_CHECK(add_record_table(import, files, files.drafts[i], tables, progress));
     }
   }
+  import.finish_sums();
+  for (std::size_t i = 0; i < files.drafts.size(); ++i)
+    if (const auto& sums = files.drafts[i].sums; sums && files.manifest.files[i].role == FileRole::published)
+      files.manifest.files[i].sha256 = sums->digests.front();
   std::ranges::move(tables, std::back_inserter(files.manifest.files));
+  WEFT_CHECK(add_sums(import, files, progress));
   return known;
 }
 

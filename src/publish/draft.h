@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct Draft {
   std::vector<std::string> bases;              // models that the file names as its bases
   const ContainerFormat* container = nullptr;  // set if a data set's file claims to be a container
   std::vector<std::byte> records;              // its record table until the import; empty: no records
+  std::vector<std::uint64_t> small_sizes;      // of a bundle: the sizes of its files
+  std::shared_ptr<PlainSums> sums;             // of a file that the import reads; set by add_content()
 };
 
 // Drafts and their manifest: manifest.files[i] belongs to drafts[i]. Its ids lack digests until add_content().
@@ -55,8 +58,8 @@ Result<Architecture> draft_architecture(const DraftFiles& files);
 // Checks the shard indices among the drafts against the version that will contain them. A remark about an index becomes
 // metadata of its file in files.manifest.
 Status check_shard_indices(DraftFiles& files, const Manifest& version);
-// Reads all files once, fills in the ids, and adds the record tables of containers to the manifest. Does not read files
-// that `mounted` knows; returns their number.
+// Reads all files once, fills in the ids and the plain SHA-256 of each, and adds the record tables of containers and
+// the sums of small files to the manifest. Does not read files that `mounted` knows; returns their number.
 Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress);
 
 }  // namespace weft

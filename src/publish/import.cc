@@ -42,6 +42,23 @@ Status add_headers(Import& import, Inherited& version, Progress& progress) {
   return {};
 }
 
+// Fills in the plain SHA-256 of files that inherit a part of their bytes, or that a mount shows and whose version has
+// no digest of them. The import reads the stored bytes, but none that another node would have to send: such a file gets
+// no digest.
+Status add_missing_sums(Import& import, Manifest& manifest, Progress& progress) {
+  std::vector<File*> missing;
+  std::vector<std::span<const Extent>> contents;
+  for (File& file : manifest.files) {
+    if (file.role != FileRole::published || file.sha256) continue;
+    missing.push_back(&file);
+    contents.emplace_back(file.extents);
+  }
+  if (missing.empty()) return {};
+  WEFT_TRY(const auto sums, import.sums_of(contents, progress));
+  for (std::size_t i = 0; i < missing.size(); ++i) missing[i]->sha256 = sums[i];
+  return {};
+}
+
 // Returns a request with the checked names and texts of the version; its content and parents are set later.
 Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
@@ -87,7 +104,9 @@ PreparedImport::PreparedImport(PreparedImport&&) noexcept = default;
 PreparedImport& PreparedImport::operator=(PreparedImport&&) noexcept = default;
 
 std::uint64_t PreparedImport::size() const {
-  return tensor_count(state_->files.manifest) + state_->files.drafts.size();
+  constexpr std::uint64_t kSmallFilesEach = 3;  // the sums of so many small files take as much memory as a file
+  return tensor_count(state_->files.manifest) + state_->files.drafts.size() +
+         state_->files.small_files / kSmallFilesEach;
 }
 
 Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector<SourceFile> sources,
@@ -265,6 +284,7 @@ Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, Prepar
   WEFT_TRY(Inherited version, whole.take());
   version.manifest.architecture = std::move(architecture);
   WEFT_CHECK(add_headers(*import, version, progress));
+  WEFT_CHECK(add_missing_sums(*import, version.manifest, progress));
   for (Draft& one : state.files.drafts) std::ranges::move(one.bases, std::back_inserter(wishes.bases));
   WEFT_TRY(Parents chosen, choose_parents(store, resolver, request.model, version.manifest, wishes));
   request.parents = std::move(chosen.refs);

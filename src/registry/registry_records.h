@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 8;  // 8: Member::key_proof
+inline constexpr std::uint32_t kRegistryFormat = 9;  // 9: its versions have manifests with SHA-256
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

@@ -5,6 +5,7 @@
 
 #include "reading/open_file.h"
 #include "vfs/page_maker.h"
+#include "vfs/sums_file.h"
 
 namespace weft {
 namespace {
@@ -16,9 +17,10 @@ struct LineagePlace {
   bool is_dir;
 };
 constexpr LineagePlace kLineagePlaces[] = {
-    {"children", LineageEntry::children, true},  {"diff", LineageEntry::diff, true},
-    {"graph.svg", LineageEntry::graph, false},   {"info.json", LineageEntry::info, false},
-    {"owners.tsv", LineageEntry::owners, false}, {"parents", LineageEntry::parents, true},
+    {"SHA256SUMS", LineageEntry::sums, false}, {"children", LineageEntry::children, true},
+    {"diff", LineageEntry::diff, true},        {"graph.svg", LineageEntry::graph, false},
+    {"info.json", LineageEntry::info, false},  {"owners.tsv", LineageEntry::owners, false},
+    {"parents", LineageEntry::parents, true},
 };
 
 LineageEntry entry_of(Ino ino) {
@@ -35,6 +37,10 @@ bool is_dir(Ino ino) {
 
 bool is_graph(Ino ino) {
   return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::graph;
+}
+
+bool is_sums(Ino ino) {
+  return kind_of(ino) == InoKind::lineage_entry && entry_of(ino) == LineageEntry::sums;
 }
 
 // True for the text of a kin file. The other texts change with the names of models, and info.json also with the
@@ -70,7 +76,17 @@ Result<Attr> Lineage::dir_attr(const VersionRow& version, LineageEntry entry) {
   return attr;
 }
 
+Result<Attr> Lineage::sums_attr(Ino ino) {
+  WEFT_TRY(const VersionRow row, version(id_of(ino)));
+  WEFT_TRY(const auto file, open_sums(versions_, row.id));
+  Attr attr = text_attr(ino, row.time_ns, file->size());
+  attr.lasting_attr = true;
+  attr.lasting_name = true;
+  return attr;
+}
+
 Result<Attr> Lineage::file_attr(Ino ino) {
+  if (is_sums(ino)) return sums_attr(ino);
   WEFT_TRY(const auto text, texts_.find(ino));
   Attr attr = text_attr(ino, text->time_ns, text->text.size());
   attr.lasting_attr = never_changes(ino);
@@ -180,6 +196,7 @@ Result<std::string> Lineage::readlink(const MountInode& inode) {
 Result<std::shared_ptr<OpenFile>> Lineage::open(const MountInode& inode) {
   if (is_kin_link(inode.ino)) return is_a_link(inode.ino);
   if (is_dir(inode.ino)) return is_a_directory(inode.ino);
+  if (is_sums(inode.ino)) return open_sums(versions_, id_of(inode.ino));
   WEFT_TRY(const auto text, texts_.find(inode.ino));
   return open_text(text->text, never_changes(inode.ino) ? ReadMode::cached : ReadMode::changing);
 }

@@ -1,6 +1,6 @@
-// lineage/<model>/<version>/ and its contents: texts (lineage_texts.h), and parents/, children/ and diff/, which have
-// an entry for each live parent or child (kin_links.h). A listing renders no text. So it also shows texts that cannot
-// be rendered now.
+// lineage/<model>/<version>/ and its contents: texts (lineage_texts.h), SHA256SUMS (sums_file.h), and parents/,
+// children/ and diff/, which have an entry for each live parent or child (kin_links.h). A listing renders no text. So
+// it also shows texts that cannot be rendered now.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ constexpr Ino lineage_dir_ino(VersionId version) {
 // Any thread.
 class Lineage final : public Subtree {
  public:
-  Lineage(Store& store, Versions& versions) : store_(store), texts_(store, versions) {}
+  Lineage(Store& store, Versions& versions) : store_(store), versions_(versions), texts_(store, versions) {}
 
   Result<Attr> attr(const MountInode& inode) override;
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
@@ -40,11 +40,13 @@ class Lineage final : public Subtree {
   Result<VersionRow> version(VersionId id);
   Result<Attr> dir_attr(const VersionRow& version, LineageEntry entry);
   Result<Attr> file_attr(Ino ino);
+  Result<Attr> sums_attr(Ino ino);
   Result<Attr> edge_attr(const VersionRow& version, LineageEntry dir, const KinEntry& edge);
   Result<std::vector<DirEntry>> list_version(const VersionRow& version);
   Result<DirPage> list_edges(const VersionRow& version, LineageEntry dir, ListPlace from);
 
   Store& store_;
+  Versions& versions_;
   LineageTexts texts_;
 };
 

@@ -54,7 +54,7 @@ enum class InoKind : std::uint8_t {
 };
 
 // A version's directory in lineage/, and its entries with constant numbers.
-enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff, graph };
+enum class LineageEntry : std::uint8_t { dir, info, owners, parents, children, diff, graph, sums };
 
 inline constexpr unsigned kInoKindShift = 57;
 inline constexpr Ino kInoPayloadMask = (Ino{1} << kInoKindShift) - 1;
@@ -92,7 +92,7 @@ constexpr std::uint64_t id_of(Ino ino) {
 constexpr std::uint64_t high_max(InoKind kind) {
   switch (kind) {
     case InoKind::lineage_entry:
-      return static_cast<std::uint64_t>(LineageEntry::graph);
+      return static_cast<std::uint64_t>(LineageEntry::sums);
     case InoKind::parent_link:
     case InoKind::child_link:
     case InoKind::diff:

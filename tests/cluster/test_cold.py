@@ -1,6 +1,7 @@
 """Bytes that a node has not: they come from the origin, each once, verified, and nothing else is kept waiting."""
 import contextlib
 import errno
+import json
 import mmap
 import os
 import shutil
@@ -165,6 +166,9 @@ def test_a_model_may_inherit_from_a_version_that_nobody_looked_at(cluster, pair,
     with one.mounted() as mount:
         whole = model_at(tmp_path / "whole", tensors | changed)
         assert (mount.version("derived", 1) / FILE).read_bytes() == (whole / FILE).read_bytes()
+        info = json.loads((mount.lineage("derived", 1) / "info.json").read_text())
+        assert [file["sha256"] for file in info["files"] if file["path"] == FILE] == [None]
+        assert FILE not in (mount.lineage("derived", 1) / "SHA256SUMS").read_text()
 
 
 def test_who_looks_at_once_waits_for_the_publisher(cluster, pair, tmp_path):

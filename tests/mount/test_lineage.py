@@ -8,7 +8,7 @@ import pytest
 
 from weftlib import Mount, files_below, random_tensors, run, wait_until, write_model
 
-FILES = ["ancestors", "descendants", "graph.svg", "info.json", "log", "owners.tsv"]
+FILES = ["SHA256SUMS", "ancestors", "descendants", "graph.svg", "info.json", "log", "owners.tsv"]
 
 
 def chain_model(directory, number):

@@ -40,6 +40,7 @@ KINDS = {
     "log": "lineage/m/2/log",
     "diff": "lineage/m/2/diff/m@1",
     "owners": "lineage/m/2/owners.tsv",
+    "sums": "lineage/m/2/SHA256SUMS",
     "graph": "lineage/m/2/graph.svg",
     "versions": "lineage/m/versions.tsv",
     "ref": "hub/models--m/refs/main",

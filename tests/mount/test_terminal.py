@@ -74,6 +74,9 @@ def test_no_file_of_the_mount_steers_the_terminal(steering, tmp_path):
                     if name.endswith((".npy", ".safetensors")):
                         assert_harmless(name)
                         continue
+                    if name == "SHA256SUMS":  # for a program, which needs the names of the files
+                        assert f"  b{BIDI}.txt\n" in path.read_text(encoding="utf-8")
+                        continue
                     assert_harmless(path.read_text(encoding="utf-8"))
                     looked += 1
         assert looked > 8

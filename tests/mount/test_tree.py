@@ -31,7 +31,8 @@ def test_version_directory(mounted, small_model):
     assert (layers / "layer/2/layer.json").is_file()
     assert (layers / "layer/2.safetensors").is_file()
     assert sorted(os.listdir(mounted.lineage("org/small", 1))) == [
-        "ancestors", "children", "descendants", "diff", "graph.svg", "info.json", "log", "owners.tsv", "parents"]
+        "SHA256SUMS", "ancestors", "children", "descendants", "diff", "graph.svg", "info.json", "log", "owners.tsv",
+        "parents"]
 
 
 def test_root(mounted):

@@ -43,7 +43,8 @@ def test_what_is_in_a_version(family, tmp_path):
     assert (family / "layers/org/base/1/layer/0/weight.npy").samefile(
         family / "tensors/org/base/1/layer.0.weight.npy")
     assert sorted(os.listdir(family / "lineage/org/tuned/1")) == [
-        "ancestors", "children", "descendants", "diff", "graph.svg", "info.json", "log", "owners.tsv", "parents"]
+        "SHA256SUMS", "ancestors", "children", "descendants", "diff", "graph.svg", "info.json", "log", "owners.tsv",
+        "parents"]
     assert sorted(os.listdir(family / "hub")) == ["models--org--base", "models--org--tuned"]
 
 

@@ -1,6 +1,11 @@
 // A manifest (model/manifest.cc) describes the content of a version and nothing else: its files, their extents and
 // tensors, and the architecture of these. Its name is the SHA-256 of its encoded bytes, so the encoding is canonical:
 // equal manifests encode to equal bytes.
+//
+// The plain SHA-256 of a file is a fact about its content and never an identity: no blob is named or found by it. It
+// stands here and not in the version's record of the journal or the registry, because equal bytes have equal digests,
+// so it changes no manifest that equals another, and because a version may have a million files: a value of the
+// registry has at most 1 MB, which is 31,250 digests.
 #pragma once
 
 #include <cstddef>
@@ -53,6 +58,7 @@ enum class FileRole : std::uint8_t {
   bundle,        // the bytes of small published files
   file_table,    // names and sizes of the small files (dataset/file_table.h)
   record_table,  // the records of a container (dataset/record_table.h)
+  sums,          // the plain SHA-256 of each small file, in the order of the file table, 32 bytes each
 };
 
 // The permission bits of a published file that a version keeps: st_mode & kExecuteBits. A mount and an export show them
@@ -73,13 +79,16 @@ struct File {
   std::vector<std::pair<std::string, std::string>> metadata;
   FileRole role = FileRole::published;
   std::uint8_t execute = 0;  // kExecuteBits; 0 unless the file is published
+  // The plain SHA-256 of the bytes. Only a published file has one. A file lacks it if its version inherits some of the
+  // bytes and the publisher's node had not all of them undamaged.
+  std::optional<Digest> sha256 = {};
   bool operator==(const File&) const = default;
 };
 
 struct Manifest {
   // By role. Published files, sorted by path, bytewise; no path is another's or its directory. Then bundles: their
   // bytes, concatenated, are the small files in the order of the table. Then the file table, if there are bundles. Then
-  // record tables, by path.
+  // record tables, by path. Then the sums, if there are small files.
   std::vector<File> files;
   Architecture architecture = {};
   VersionKind kind = VersionKind::model;  // a data set has no tensors

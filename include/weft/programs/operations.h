@@ -147,7 +147,8 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
 // Publishes an import; empty: Import::publish.
 using Publish = std::function<Result<PublishOutcome>(Import&, const PublishRequest&)>;
 // All or nothing: after bad input, a changing source, a full disk or a cancel, it returns an error and the store is
-// unchanged. Reads no inherited bytes, except a config.json if the architecture must be computed again.
+// unchanged. Of inherited bytes it reads a config.json if the architecture must be computed again, and files with some
+// changed tensors for their plain SHA-256, if they are on this node.
 Result<ImportReport> run_import(Store& store, ManifestResolver& resolver, PreparedImport import, Progress& progress,
                                 const Publish& publish = {});
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,6 +90,17 @@ enum class Take : std::uint8_t {
 // Receives the bytes of a file from front to back, each once, while they are read.
 using SeenBytes = std::function<void(std::span<const std::byte>)>;
 
+// The files that one source of an import consists of, one after another: a file itself, or the small files in a bundle.
+struct PlainSums {
+  std::vector<std::uint64_t> sizes;  // together the bytes of the source
+  std::vector<Digest> digests = {};  // the plain SHA-256 of each; complete after Import::finish_sums()
+};
+// An import passes the bytes of a source on to these while it stores them.
+struct ByteUses {
+  SeenBytes seen = {};
+  std::shared_ptr<PlainSums> sums = {};  // none: no plain SHA-256
+};
+
 // Passes the bytes of an encoded manifest to its argument, once. They are valid during that call.
 using GiveManifest = std::function<Status(const std::function<Status(std::span<const std::byte>)>&)>;
 
@@ -101,10 +113,16 @@ class Import {
   // stored again. If the stored bytes differ, it is stored again, and the damaged copy is dead. A file with no large
   // part known becomes a pack of its own. Errc::changed: the file changed meanwhile; `where` starts messages.
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
-                                          Progress& progress, const SeenBytes& seen) = 0;
+                                          Progress& progress, const ByteUses& uses) = 0;
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
     return add(fd, where, ranges, Take::copy, progress, {});
   }
+  // Waits until the sums of all files that were added are complete.
+  virtual void finish_sums() = 0;
+  // Returns the plain SHA-256 of files that consist of this content, which the import has added or the store has. Reads
+  // the stored bytes. Nothing for a file whose bytes are not all undamaged on this node. Call it before seal().
+  virtual Result<std::vector<std::optional<Digest>>> sums_of(std::span<const std::span<const Extent>> files,
+                                                             Progress& progress) = 0;
   // Call after the last add(). Makes the added bytes and the version's manifest durable, so that the publish does not
   // need memory in proportion to the tensors. publish() and prepare() do this if the caller has not. After a failure
   // the import can only be destroyed.

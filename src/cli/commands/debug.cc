@@ -172,7 +172,7 @@ Result<int> show_journal(const Context& context, const std::string& path) {
 }
 
 std::string_view role_name(FileRole role) {
-  constexpr std::array<std::string_view, 4> kNames = {"published", "bundle", "file table", "record table"};
+  constexpr std::array<std::string_view, 5> kNames = {"published", "bundle", "file table", "record table", "sums"};
   return kNames[static_cast<std::size_t>(role)];
 }
 

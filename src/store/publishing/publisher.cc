@@ -88,9 +88,19 @@ class StoreImport final : public Import {
   StoreImport(StoreParts& parts, std::unique_ptr<Importer> packs) : parts_(parts), packs_(std::move(packs)) {}
 
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
-                                  Progress& progress, const SeenBytes& seen) override {
+                                  Progress& progress, const ByteUses& uses) override {
     if (!packs_) return Error{Errc::internal, "add after publish"};
-    return packs_->add(fd, where, ranges, progress, take, seen);
+    return packs_->add(fd, where, ranges, progress, take, uses);
+  }
+
+  void finish_sums() override {
+    if (packs_) packs_->finish_sums();
+  }
+
+  Result<std::vector<std::optional<Digest>>> sums_of(std::span<const std::span<const Extent>> files,
+                                                     Progress& progress) override {
+    if (!packs_) return Error{Errc::internal, "sums after publish"};
+    return packs_->sums_of(files, progress);
   }
 
   Status seal(const GiveManifest& manifest) override {

@@ -69,7 +69,43 @@ TEST_CASE("equal manifests encode to equal bytes, different ones to different") 
 TEST_CASE("the encoding is fixed: stored manifests are named by it") {
   Manifest manifest;
   manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
-  CHECK(to_hex(sha256(encoded(manifest))) == "5df8bc36ace28d09ad43119e622ef0cb1bface125f74f7c74664d9e996e75fe0");
+  CHECK(to_hex(sha256(encoded(manifest))) == "e6fd4a994e5c6d099fbfb8e595a6bf3fc8109a615dc233162fa16166df4baa97");
+  manifest.files[0].sha256 = content(3, 2).root;
+  CHECK(to_hex(sha256(encoded(manifest))) == "3cc1c129d6b314df1655f5c75c0ad32b1d7685b63ce0bb57059537e4e38427bd");
+}
+
+TEST_CASE("published files have a SHA-256, and no other file has one") {
+  Manifest manifest = varied();
+  for (File& file : manifest.files) file.sha256 = content(0, file.size).root;
+  auto back = decode_manifest(encoded(manifest));
+  REQUIRE(back.ok());
+  CHECK(back.value() == manifest);
+  Manifest dataset{{opaque("large")}, {}, VersionKind::dataset};
+  for (const FileRole role : {FileRole::bundle, FileRole::file_table, FileRole::sums})
+    dataset.files.emplace_back(opaque("", 64)).role = role;
+  CHECK(decode_manifest(encoded(dataset)).value() == dataset);
+  for (std::size_t file = 1; file < dataset.files.size(); ++file) {
+    Manifest bad = dataset;
+    bad.files[file].sha256 = Digest{};
+    CHECK_FALSE(encode_manifest(bad).ok());
+  }
+}
+
+TEST_CASE("the sums of small files are digests, and stand beside a file table") {
+  Manifest manifest{{opaque("", 64), opaque("", 64)}, {}, VersionKind::dataset};
+  manifest.files[0].role = FileRole::file_table;
+  manifest.files[1].role = FileRole::sums;
+  CHECK(encode_manifest(manifest).ok());
+  Manifest half = manifest;
+  half.files[1] = opaque("", 65);
+  half.files[1].role = FileRole::sums;
+  CHECK_FALSE(encode_manifest(half).ok());
+  Manifest twice = manifest;
+  twice.files.push_back(twice.files.back());
+  CHECK_FALSE(encode_manifest(twice).ok());
+  Manifest alone = manifest;
+  alone.files.erase(alone.files.begin());
+  CHECK_FALSE(encode_manifest(alone).ok());
 }
 
 TEST_CASE("a published file has x bits, and no other bits of a mode") {

@@ -38,6 +38,7 @@ Manifest sample() {
   Manifest manifest{{opaque("config.json"), file_of("m.safetensors", {{"a.b.x"}, {"a.y", DType::bf16, {4}}, {"top"}})}};
   manifest.files[1].tensors.push_back({"a.none", DType::f32, {0}, kNoExtent, ""});
   manifest.files[1].metadata = {{"format", "pt"}};
+  manifest.files[1].sha256 = Digest{{0xfe}};
   for (Extent& extent : manifest.files[1].extents) extent.id.root = Digest{{0x0c}};
   manifest.files[1].extents[1].id.root.bytes[0] = 0xab;
   return manifest;
@@ -80,8 +81,8 @@ TEST_CASE("info.json") {
   "architecture": null,
   "graph": [],
   "files": [
-    {"path":"config.json","bytes":10,"format":"","extents":1,"tensors":0},
-    {"path":"m.safetensors","bytes":120,"format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
+    {"path":"config.json","bytes":10,"sha256":null,"format":"","extents":1,"tensors":0},
+    {"path":"m.safetensors","bytes":120,"sha256":"fe00000000000000000000000000000000000000000000000000000000000000","format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
   ],
   "tensors": [
     {"name":"a.b.x","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":64,"bytes":24,"sha256_tree":"ab00000000000000000000000000000000000000000000000000000000000000"},

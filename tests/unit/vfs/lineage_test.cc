@@ -15,8 +15,8 @@ namespace weft::testing {
 TEST_CASE("a version's lineage/ has its texts and its kin") {
   VfsFixture f;
   f.publish_model("m", 1);
-  CHECK(names_in(*f.vfs, "lineage/m/1") == Names{"ancestors", "children", "descendants", "diff", "graph.svg",
-                                                 "info.json", "log", "owners.tsv", "parents"});
+  CHECK(names_in(*f.vfs, "lineage/m/1") == Names{"SHA256SUMS", "ancestors", "children", "descendants", "diff",
+                                                 "graph.svg", "info.json", "log", "owners.tsv", "parents"});
   CHECK(read_path(*f.vfs, "lineage/m/1/info.json").starts_with("{\n  \"model\": \"m\",\n  \"version\": 1,"));
   CHECK(read_path(*f.vfs, "lineage/m/1/graph.svg").starts_with("<svg"));
 }
@@ -121,7 +121,7 @@ TEST_CASE("the bytes of a lineage inode never change, also after a restart") {
   f.publish_model("base", 1);
   f.publish_model("mid", 2, {"base"});
   const Names kin{"ancestors", "descendants", "log"};
-  const Names fixed{"info.json", "owners.tsv"};
+  const Names fixed{"SHA256SUMS", "info.json", "owners.tsv"};
   std::map<Ino, std::string> seen;
   const auto look = [&] {
     for (const char* version : {"base/1", "mid/1"})
