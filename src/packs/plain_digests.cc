@@ -9,6 +9,8 @@ namespace {
 
 // Hashing less than this takes less time than waking another thread.
 constexpr std::size_t kDigestJobMin = 64U << 10U;
+// The limit of files that are hashed at a time: a piece may have a million files of one byte.
+constexpr std::size_t kFilesAtOnce = 1024;
 
 }  // namespace
 
@@ -66,8 +68,10 @@ void PlainDigest::work() {
 void PlainDigest::hash(std::span<const std::byte> bytes) {
   while (!bytes.empty() && file_ < sums_->sizes.size()) {
     if (!open_) {
-      bytes = bytes.subspan(hash_whole(bytes));
-      if (bytes.empty() || file_ == sums_->sizes.size()) return;
+      if (const std::size_t hashed = hash_whole(bytes); hashed > 0) {
+        bytes = bytes.subspan(hashed);
+        continue;
+      }
       open_.emplace();
       left_ = sums_->sizes[file_];
     }
@@ -82,12 +86,13 @@ void PlainDigest::hash(std::span<const std::byte> bytes) {
   }
 }
 
-// Hashes the files that begin and end in these bytes, several at a time. Returns how many bytes they have.
+// Hashes the first files that begin and end in these bytes, at most kFilesAtOnce. Returns how many bytes they have.
 std::size_t PlainDigest::hash_whole(std::span<const std::byte> bytes) {
   std::size_t at = 0;
   std::vector<std::span<const std::byte>> messages;
   std::vector<std::size_t> files;
-  for (; file_ < sums_->sizes.size() && sums_->sizes[file_] <= bytes.size() - at; pass_empty()) {
+  for (; files.size() < kFilesAtOnce && file_ < sums_->sizes.size() && sums_->sizes[file_] <= bytes.size() - at;
+       pass_empty()) {
     messages.push_back(bytes.subspan(at, sums_->sizes[file_]));
     at += messages.back().size();
     files.push_back(file_++);

@@ -73,8 +73,14 @@ void damage(const std::string& path, std::uint64_t offset) {
 
 TEST_CASE("files are hashed in the order of their bytes, whatever the steps") {
   ThreadPool pool(3);
-  const std::vector<std::vector<std::uint64_t>> layouts{
-      {}, {0}, {0, 0, 0}, {5}, {3 * kMiB + 7}, {0, 1, 0, 64, 63, 65, 0}, {kMiB, kMiB, 1, kMiB - 1, 0, 2 * kMiB}};
+  const std::vector<std::vector<std::uint64_t>> layouts{{},
+                                                        {0},
+                                                        {0, 0, 0},
+                                                        {5},
+                                                        {3 * kMiB + 7},
+                                                        {0, 1, 0, 64, 63, 65, 0},
+                                                        {kMiB, kMiB, 1, kMiB - 1, 0, 2 * kMiB},
+                                                        std::vector<std::uint64_t>(5000, 1)};
   for (const auto& sizes : layouts)
     for (const std::size_t step : {std::size_t{1000}, 64 * kKiB, 100 * kKiB + 1, kMiB, 16 * kMiB}) {
       const Bytes bytes = random_bytes(sum_of(sizes), sizes.size());
