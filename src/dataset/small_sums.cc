@@ -11,22 +11,34 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kDigestsAtOnce = 1024;
+constexpr std::uint64_t kEscapesStep = 128;  // a table may have a hundred million files
 
 }  // namespace
 
 SmallSums::SmallSums(const FileTable& table) : table_(table) {
   if (!table_.has_in_names('\\')) return;  // names have no newlines
   std::uint64_t sum = 0;
-  escapes_.reserve(table_.files());
-  for (std::uint64_t file = 0; file < table_.files(); ++file) {
-    escapes_.push_back(sum);
-    sum += sums_escapes(table_.file_path(file));
+  for (std::uint64_t number = 0; number < table_.directories(); ++number) {
+    const FileTable::Directory dir = table_.directory(number);
+    const std::uint64_t above = sums_escapes(table_.path_of(number));
+    for (std::uint64_t file = dir.first_file; file < dir.first_file + dir.files; ++file) {
+      if (file % kEscapesStep == 0) escapes_.push_back(sum);
+      const std::uint64_t own = sums_escapes(table_.name(file));
+      sum += above + own - (above != 0 && own != 0 ? 1 : 0);  // the line has one escape at its start
+    }
   }
+}
+
+std::uint64_t SmallSums::escapes_before(std::uint64_t file) const {
+  if (escapes_.empty()) return 0;
+  std::uint64_t sum = escapes_[file / kEscapesStep];
+  for (std::uint64_t one = file - file % kEscapesStep; one < file; ++one) sum += sums_escapes(table_.file_path(one));
+  return sum;
 }
 
 // A line of keys.txt is the path and a newline.
 std::uint64_t SmallSums::line_start(std::uint64_t file) const {
-  return table_.line_start(file) + file * (kSumsLineSpare - 1) + (escapes_.empty() ? 0 : escapes_[file]);
+  return table_.line_start(file) + file * (kSumsLineSpare - 1) + escapes_before(file);
 }
 
 std::uint64_t SmallSums::bytes() const {

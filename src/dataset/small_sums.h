@@ -27,9 +27,10 @@ class SmallSums {
 
  private:
   std::uint64_t line_start(std::uint64_t file) const;
+  std::uint64_t escapes_before(std::uint64_t file) const;
 
   FileTable table_;
-  // By file: sums_escapes() of all paths before it. Empty if no path needs an escape.
+  // For each kEscapesStep files: sums_escapes() of all paths before them. Empty if no path needs an escape.
   std::vector<std::uint64_t> escapes_;
 };
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dataset/dataset_table.h"
 #include "dataset/small_sums.h"
@@ -31,12 +31,16 @@ struct SmallPart {
   }
 };
 
+// A version may have millions of files, so a part of the lines is made when it is read.
 class SumsFile final : public OpenFile {
  public:
   SumsFile(TreeVersionPointer version, std::optional<SmallPart> small)
       : version_(std::move(version)), small_(std::move(small)) {
-    for (const File& file : published_files(version_->manifest()))
-      if (file.sha256) head_bytes_ += sums_line_bytes(file.path);
+    const std::span<const File> files = published_files(version_->manifest());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      if (i % kStartsStep == 0) starts_.push_back(head_bytes_);
+      if (files[i].sha256) head_bytes_ += sums_line_bytes(files[i].path);
+    }
   }
 
   std::uint64_t size() const override { return head_bytes_ + (small_ ? small_->lines.bytes() : 0); }
@@ -47,7 +51,7 @@ class SumsFile final : public OpenFile {
     std::size_t from_head = 0;
     if (offset < head_bytes_) {
       from_head = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), head_bytes_ - offset));
-      if (from_head != 0) std::memcpy(out.data(), head().data() + offset, from_head);
+      read_head(offset, out.first(from_head));
     }
     if (const auto rest = out.subspan(from_head); !rest.empty())
       WEFT_CHECK(small_->read(offset + from_head - head_bytes_, rest));
@@ -57,21 +61,31 @@ class SumsFile final : public OpenFile {
   int backing_fd() const override { return -1; }
 
  private:
-  // The lines of the published files.
-  const std::string& head() {
-    std::call_once(made_, [this] {
-      head_.reserve(head_bytes_);
-      for (const File& file : published_files(version_->manifest()))
-        if (file.sha256) append_sums_line(head_, *file.sha256, file.path);
-    });
-    return head_;
+  static constexpr std::size_t kStartsStep = 256;
+
+  // Fills `out` with a part of the lines of the published files.
+  void read_head(std::uint64_t offset, std::span<std::byte> out) const {
+    const std::span<const File> files = published_files(version_->manifest());
+    const auto step = static_cast<std::size_t>(std::ranges::upper_bound(starts_, offset) - starts_.begin()) - 1;
+    std::uint64_t at = starts_[step];
+    for (std::size_t i = step * kStartsStep; !out.empty(); ++i) {
+      if (!files[i].sha256) continue;
+      const std::uint64_t start = std::exchange(at, at + sums_line_bytes(files[i].path));
+      if (at <= offset) continue;
+      std::string line;
+      append_sums_line(line, *files[i].sha256, files[i].path);
+      const std::uint64_t skip = offset - start;
+      const std::size_t bytes = std::min<std::size_t>(line.size() - skip, out.size());
+      std::memcpy(out.data(), line.data() + skip, bytes);
+      out = out.subspan(bytes);
+      offset += bytes;
+    }
   }
 
   const TreeVersionPointer version_;
   const std::optional<SmallPart> small_;
-  std::uint64_t head_bytes_ = 0;
-  std::once_flag made_;
-  std::string head_;
+  std::uint64_t head_bytes_ = 0;       // of the lines of the published files
+  std::vector<std::uint64_t> starts_;  // of each kStartsStep files: where their lines begin
 };
 
 // Returns nothing for a version without sums of small files. Errc::corrupt: they do not fit the file table.

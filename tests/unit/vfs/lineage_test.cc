@@ -1,10 +1,13 @@
 // lineage/<model>/: texts, links to relatives, and the table of versions.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/sha256.h"
 #include "unit/vfs/vfs_fixture.h"
 #include "vfs/lineage_texts.h"
 #include "vfs/numbers.h"
@@ -19,6 +22,28 @@ TEST_CASE("a version's lineage/ has its texts and its kin") {
                                                  "graph.svg", "info.json", "log", "owners.tsv", "parents"});
   CHECK(read_path(*f.vfs, "lineage/m/1/info.json").starts_with("{\n  \"model\": \"m\",\n  \"version\": 1,"));
   CHECK(read_path(*f.vfs, "lineage/m/1/graph.svg").starts_with("<svg"));
+}
+
+TEST_CASE("SHA256SUMS of a version with many files can be read from any place") {
+  VfsFixture f;
+  std::string expected;
+  for (int i = 1000; i < 1700; ++i) {
+    const std::string number = std::to_string(i);
+    const bool escape = i % 100 == 7;
+    write_file(f.dir / ("source/" + number + (escape ? "\\" : "")), number);
+    const std::string digest = to_hex(sha256(std::as_bytes(std::span(number))));
+    expected += escape ? "\\" + digest + "  " + number + "\\\\\n" : digest + "  " + number + "\n";
+  }
+  f.publish({f.dir / "source"}, "m");
+  CHECK(read_path(*f.vfs, "lineage/m/1/SHA256SUMS") == expected);
+  const Attr attr = must(walk(*f.vfs, "lineage/m/1/SHA256SUMS"));
+  CHECK(attr.size == expected.size());
+  const auto file = must(f.vfs->open(attr.ino));
+  for (std::size_t at = 0; at < expected.size() + 100; at += 61) {
+    std::vector<std::byte> bytes(500);
+    const std::size_t got = must(file->read(at, bytes));
+    CHECK(as_text(std::span(bytes).first(got)) == expected.substr(std::min(at, expected.size()), bytes.size()));
+  }
 }
 
 TEST_CASE("links of parents/ and children/ lead into models/") {
