@@ -10,6 +10,8 @@
 namespace weft::advise {
 namespace {
 
+constexpr std::string_view kBlanks = " \t";  // around a field
+
 // Removes one field from the start of `text` and returns it. The comma after it stays. Nothing: the quotes do not
 // close, or other text follows them.
 std::optional<std::string> take_field(std::string_view& text) {
@@ -44,15 +46,9 @@ Result<std::vector<std::string>> fields_of(std::string_view line) {
   }
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  const auto first = text.find_first_not_of(kBlanks);
-  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 std::optional<std::size_t> column_of(const std::vector<std::string>& names, std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (trimmed(names[i]) == name) return i;
+    if (trimmed(names[i], kBlanks) == name) return i;
   return std::nullopt;
 }
 
@@ -110,7 +106,7 @@ Status CsvLosses::header(std::string_view text) {
 Status CsvLosses::row(std::string_view text, LossSeries& into) const {
   WEFT_TRY(const auto fields, fields_of(text));
   auto field = [&](std::optional<std::size_t> column) {
-    return column && *column < fields.size() ? trimmed(fields[*column]) : std::string_view();
+    return column && *column < fields.size() ? trimmed(fields[*column], kBlanks) : std::string_view();
   };
   if (field(columns_->step).empty() || field(columns_->loss).empty()) return {};
   WEFT_TRY(const LossPoint point, point_of({.step = field(columns_->step),

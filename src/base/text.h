@@ -23,6 +23,8 @@ bool steers_terminal(char32_t c);
 
 bool all_digits(std::string_view text);                                      // false if empty
 int hex_value(char digit);                                                   // -1 for any other character
+std::string_view trimmed(std::string_view text, std::string_view blanks);    // without these characters at both ends
+char lower_ascii(char letter);                                               // any other character as it is
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty pieces; at least one piece
 std::optional<std::uint64_t> parse_u64(std::string_view text);               // decimal digits only, no sign, no wrap
 std::optional<double> parse_real(std::string_view text);                     // the whole text; no NaN; -0 is 0

@@ -14,10 +14,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+  return weft::trimmed(text, " \t\r");
 }
 
 void add_name(Names& names, std::string_view name) {

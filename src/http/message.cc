@@ -11,18 +11,8 @@
 namespace weft {
 namespace {
 
-char lower(char letter) {
-  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
 bool is_same_name(std::string_view one, std::string_view other) {
-  return std::ranges::equal(one, other, {}, lower, lower);
-}
-
-std::string_view without_blanks(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+  return std::ranges::equal(one, other, {}, lower_ascii, lower_ascii);
 }
 
 Result<std::string> percent_decoded(std::string_view raw) {
@@ -86,8 +76,8 @@ HttpPart parse_http_range(std::string_view range, std::uint64_t size) {
   const std::string_view ends = range.substr(kUnit.size());
   const auto dash = ends.find('-');
   if (dash == std::string_view::npos) return whole;
-  const std::string_view first = without_blanks(ends.substr(0, dash));
-  const std::string_view last = without_blanks(ends.substr(dash + 1));
+  const std::string_view first = trimmed(ends.substr(0, dash), " \t");
+  const std::string_view last = trimmed(ends.substr(dash + 1), " \t");
   if (first.empty()) return all_digits(last) ? last_bytes(position(last), size) : whole;
   if (!all_digits(first)) return whole;
   if (last.empty()) return range_between(position(first), std::numeric_limits<std::uint64_t>::max(), size);

@@ -16,9 +16,7 @@ constexpr int kOtherProtocol = 101;
 constexpr std::size_t kDroppedMax = 65'536U;  // bytes of an unwanted body to read before the connection is closed
 
 std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+  return weft::trimmed(text, " \t\r\n");
 }
 
 // Returns the status of "HTTP/1.1 200 OK"; 0 if there is none.
@@ -49,8 +47,7 @@ class Receiver {
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || line[0] == ' ' || line[0] == '\t') return true;
     std::string name(trimmed(line.substr(0, colon)));
-    std::ranges::transform(name, name.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    std::ranges::transform(name, name.begin(), lower_ascii);
     head_.fields.emplace_back(std::move(name), trimmed(line.substr(colon + 1)));
     return true;
   }

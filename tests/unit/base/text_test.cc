@@ -18,6 +18,16 @@ constexpr std::string_view kSteering[] = {
 
 }  // namespace
 
+TEST_CASE("text without blanks at its ends, and small letters") {
+  CHECK(trimmed(" \t a b\t", " \t") == "a b");
+  CHECK(trimmed("a\r", " \t") == "a\r");
+  CHECK(trimmed(" \t", " \t").empty());
+  CHECK(trimmed("", " ").empty());
+  CHECK(lower_ascii('Z') == 'z');
+  CHECK(lower_ascii('[') == '[');
+  CHECK(lower_ascii('a') == 'a');
+}
+
 TEST_CASE("text for terminals: what steers one is written as bytes") {
   CHECK(printable("größe 重み → ‖Δ‖") == "größe 重み → ‖Δ‖");
   CHECK(printable("a\x1b[1m\n\x7f") == "a\\x1b[1m\\x0a\\x7f");
