@@ -10,6 +10,7 @@
 
 #include "swarm/downloads.h"
 #include "swarm/read_times.h"
+#include "swarm/units.h"
 #include "swarm/uploads.h"
 #include "swarm_joins.h"
 #include "swarm_unit_reads.h"
@@ -41,9 +42,9 @@ class RunningUploads {
 };
 
 struct SimNode {
-  SimNode(std::uint32_t units, std::uint64_t seed, SwarmTime now)
-      : downloads(UnitSet(units), UnitSet::full(units), seed, now),
-        uploads(units, share),
+  SimNode(const Units& units, std::uint64_t seed, SwarmTime now)
+      : downloads(UnitSet(units.count()), UnitSet::full(units.count()), seed, now),
+        uploads(units.count(), share, units.chunks_per_unit()),
         calls(now),
         begun(now),
         moved(now),

@@ -58,7 +58,7 @@ bool World::is_slow(Host host) const {
 WorldResult World::run() {
   nodes_.resize(options_.nodes + 1);
   dead_.resize(options_.nodes + 2);
-  nodes_[source()] = std::make_unique<SimNode>(units_.count(), random_.next(), time());
+  nodes_[source()] = std::make_unique<SimNode>(units_, random_.next(), time());
   nodes_[source()]->uploads.add_all();
   nodes_[source()]->uploads.become_source();
   const Nanoseconds alone =
@@ -124,7 +124,7 @@ void World::handle(const Event& event) {
 }
 
 void World::start(Host host) {
-  nodes_[host] = std::make_unique<SimNode>(units_.count(), random_.next(), time());
+  nodes_[host] = std::make_unique<SimNode>(units_, random_.next(), time());
   SimNode& node = *nodes_[host];
   node.fetches = true;
   if (options_.readers) node.downloads.wait_for(0);

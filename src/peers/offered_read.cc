@@ -89,7 +89,7 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
   const auto turn = scene.links.turn(number);
   const auto begun = PeerLinks::Clock::now();
   WEFT_CHECK(read_at(scene, place, offset, {{block.memory.get(), size}, block.landing},
-                     {scene.links.pace(number), std::min(left, kOfferSilenceMax), on_sign}));
+                     {scene.links.pace(number), std::min(left, kOfferSilenceMax), on_sign, aid.is_wanted}));
   if (place.answer->windows() > 0) scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
   if (offset + size == asked_bytes(offer->runs())) offer->close();
   return SourceBytes{block.memory, size, std::vector<std::uint32_t>(chunks_of(runs).size(), number)};

@@ -111,11 +111,27 @@ class Flight {
 
   std::size_t depth() const { return target_.landing ? kInFlightMax : kBuffersMax; }
 
+  // Waits for a read. While the peer is silent, the wait ends once nobody wants the bytes.
+  Status wait(PendingRead& read, std::chrono::milliseconds patience) {
+    if (!patience_.is_wanted) return answer_.wait(read, patience, patience_.on_sign);
+    Deadline gives_up = deadline_in(patience);
+    const auto on_sign = [&] {
+      gives_up = deadline_in(patience);
+      return !patience_.on_sign || patience_.on_sign();
+    };
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(gives_up - Deadline::clock::now());
+      Status waited = answer_.wait(read, std::min(left, kSignEvery), on_sign);
+      if (waited.ok() || waited.error().code != Errc::timed_out || Deadline::clock::now() >= gives_up) return waited;
+      if (!patience_.is_wanted()) return Error{Errc::cancelled, "peer: no longer wanted"};
+    }
+  }
+
   // `goes_on`: all before it have come.
   Status finish_oldest(bool goes_on = true) {
     const Flying flying = std::move(reads_.front());
     reads_.pop_front();
-    Status done = answer_.wait(*flying.read, goes_on ? patience_.patience : kFailedWait, patience_.on_sign);
+    Status done = wait(*flying.read, goes_on ? patience_.patience : kFailedWait);
     if (!done.ok()) {
       patience_.pace.lost(flying.piece.on_wire);
       const bool over = done.error().code != Errc::timed_out && done.error().code != Errc::unreachable &&

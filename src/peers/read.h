@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,6 +28,8 @@ struct PeerPatience {
   ReadPace& pace;                      // of the peer
   std::chrono::milliseconds patience;  // with a silent peer
   OnSign on_sign;                      // also called when bytes arrive; may be empty
+  // Asked every second while the peer is silent: false ends the read with Errc::cancelled. May be empty.
+  std::function<bool()> is_wanted = {};
 };
 
 // Reads all bytes of an answer: its head if it has no windows, else its windows in order. Errc::corrupt if their size

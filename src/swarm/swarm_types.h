@@ -18,6 +18,9 @@ inline constexpr std::chrono::milliseconds kJoinPatience{1'000};
 inline constexpr std::chrono::milliseconds kWantPatience = kWantWaitMax + std::chrono::milliseconds(1'000);
 inline constexpr std::size_t kWantsOpen = 12;      // of one receiver, for one version
 inline constexpr std::size_t kUploadsAtOnce = 12;  // of one sender, for all versions
+// Uploads beside these, to nodes that have been slow to read them: so many that one silent node holds none of the
+// places, and so few that the uploads on a slow link still end in time.
+inline constexpr std::size_t kUploadsAsideMax = kWantsOpen;
 // Wants at one sender, for all versions: each takes kWantBytes and a set of up to 4 KiB, and all less than 8 MiB.
 inline constexpr std::size_t kWantsWaiting = 1536;
 inline constexpr std::size_t kWantBytes = 1024;  // of a waiting want without its set, at most

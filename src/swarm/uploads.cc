@@ -5,11 +5,12 @@
 
 namespace weft {
 
-Uploads::Uploads(std::uint32_t units, UploadShare& share) : share_(share), has_(units), sent_(units), unsent_(units) {}
+Uploads::Uploads(std::uint32_t units, UploadShare& share, std::uint64_t chunks_per_unit)
+    : share_(share), place_max_(kPlaceMax * chunks_per_unit), has_(units), sent_(units), unsent_(units) {}
 
 Uploads::~Uploads() {
   share_.waiting -= waiting_.size();
-  for (const auto& [node, asker] : askers_) share_.uploads -= asker.uploads.size();
+  for (const Upload& upload : running_) leave_place(upload);
 }
 
 void Uploads::add(std::uint32_t unit) {
@@ -62,6 +63,7 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
 
 std::optional<UnitAnswer> Uploads::next(SwarmTime now, std::optional<std::uint8_t> traffic) {
   if (const auto at = too_old_or_done(now); at != waiting_.end()) return answer(at, std::nullopt, now);
+  set_aside(now);
   if (share_.uploads >= share_.uploads_max) return std::nullopt;
   ++tries_;
   std::optional<std::uint32_t> unit;
@@ -69,7 +71,7 @@ std::optional<UnitAnswer> Uploads::next(SwarmTime now, std::optional<std::uint8_
   for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
     Asker& asker = at->asker->second;
     if (std::exchange(asker.tried, tries_) == tries_) continue;
-    if (traffic && asker.want.traffic != *traffic) continue;
+    if (asker.aside != 0 || (traffic && asker.want.traffic != *traffic)) continue;
     if (unit && !goes_before(asker, best->asker->second)) continue;
     const std::optional<std::uint32_t> choice = choose(asker, now);
     if (!choice) continue;
@@ -108,6 +110,7 @@ UnitAnswer Uploads::answer(const Queue::iterator& which, std::optional<std::uint
     ++sent_[*unit];
     ++offers_;
     asker.uploads.push_back(*unit);
+    running_.push_back({answer.node, *unit, now});
     asker.want.has.add(*unit);
     unsent_.remove(*unit);
     if (source_) last_sent_[*unit] = {now, answer.node};
@@ -164,12 +167,36 @@ void Uploads::ended(SwarmNode node, std::uint32_t unit, bool read) {
   const auto upload = std::find(uploads.begin(), uploads.end(), unit);
   if (upload == uploads.end()) return;
   uploads.erase(upload);
-  end_upload(unit, read);
+  end_upload(node, unit, read);
   drop_if_idle(at);
 }
 
-void Uploads::end_upload(std::uint32_t unit, bool read) {
-  --share_.uploads;
+bool Uploads::may_go_aside() const {
+  return share_.waiting != 0 && share_.uploads >= share_.uploads_max && share_.aside < kUploadsAsideMax;
+}
+
+// Takes the places of the oldest uploads if another want needs them.
+void Uploads::set_aside(SwarmTime now) {
+  for (Upload& upload : running_) {
+    if (!may_go_aside()) return;
+    if (upload.aside || upload.began + place_max_ > now) continue;
+    upload.aside = true;
+    --share_.uploads;
+    ++share_.aside;
+    ++askers_.at(upload.node).aside;
+  }
+}
+
+void Uploads::leave_place(const Upload& upload) {
+  --(upload.aside ? share_.aside : share_.uploads);
+}
+
+void Uploads::end_upload(SwarmNode node, std::uint32_t unit, bool read) {
+  const auto at =
+      std::ranges::find_if(running_, [&](const Upload& upload) { return upload.node == node && upload.unit == unit; });
+  if (at->aside) --askers_.at(node).aside;
+  leave_place(*at);
+  running_.erase(at);
   if (read) {
     ++sent_units_;
   } else if (--sent_[unit] == 0 && has_.has(unit)) {
@@ -184,7 +211,7 @@ void Uploads::forget(SwarmNode node) {
   if (lost) may_send_again();
   const auto at = askers_.find(node);
   if (at == askers_.end()) return;
-  for (const std::uint32_t unit : at->second.uploads) end_upload(unit, false);
+  for (const std::uint32_t unit : at->second.uploads) end_upload(node, unit, false);
   share_.waiting -= at->second.waiting;
   std::erase_if(waiting_, [&](const Waiting& one) { return one.asker == at; });
   drop(at);
@@ -211,12 +238,15 @@ void Uploads::drop_if_idle(Askers::iterator at) {
 }
 
 std::optional<SwarmTime> Uploads::due() const {
-  if (waiting_.empty()) return std::nullopt;
-  SwarmTime first = waiting_.front().since + kWantWaitMax;
-  if (!source_ || share_.uploads >= share_.uploads_max) return first;
-  for (const auto& [node, asker] : askers_)
-    if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
-  return first;
+  SwarmTime first = waiting_.empty() ? SwarmTime::max() : waiting_.front().since + kWantWaitMax;
+  if (may_go_aside()) {
+    const auto oldest = std::ranges::find(running_, false, &Upload::aside);
+    if (oldest != running_.end()) first = std::min(first, oldest->began + place_max_);
+  }
+  if (source_ && share_.uploads < share_.uploads_max)
+    for (const auto& [node, asker] : askers_)
+      if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
+  return first == SwarmTime::max() ? std::nullopt : std::optional(first);
 }
 
 }  // namespace weft

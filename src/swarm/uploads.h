@@ -29,6 +29,7 @@ struct UploadShare {
   std::size_t waiting = 0;  // wants, at most kWantsWaiting
   std::size_t uploads = 0;  // at most uploads_max
   std::size_t uploads_max = kUploadsAtOnce;
+  std::size_t aside = 0;  // further uploads, each older than Uploads::kPlaceMax. At most kUploadsAsideMax
 };
 
 struct UnitWant {
@@ -48,10 +49,12 @@ struct UnitAnswer {
 class Uploads {
  public:
   static constexpr std::chrono::milliseconds kResendAfter{1'000};
-  static constexpr std::size_t kCandidates = 128;  // units that are compared for one answer
+  static constexpr std::size_t kCandidates = 128;               // units that are compared for one answer
+  static constexpr std::chrono::milliseconds kPlaceMax{2'000};  // for each chunk of a unit
 
-  // `share` outlives this.
-  Uploads(std::uint32_t units, UploadShare& share);
+  // `share` outlives this. While all places are taken, an upload that lasts longer than kPlaceMax gives its place to
+  // another one, so that a silent asker does not stop the others. Until it has ended, its asker gets no other unit.
+  Uploads(std::uint32_t units, UploadShare& share, std::uint64_t chunks_per_unit = 1);
   ~Uploads();
   Uploads(const Uploads&) = delete;
   Uploads& operator=(const Uploads&) = delete;
@@ -68,7 +71,7 @@ class Uploads {
   // `traffic`: only wants of this class get a unit. By default all do, those of a lower class first.
   std::optional<UnitAnswer> next(SwarmTime now, std::optional<std::uint8_t> traffic = {});
   // An upload has ended: the asker has read the unit, or has declined it or failed. The caller bounds how long an
-  // upload may take: a silent asker keeps its places.
+  // upload may take.
   void ended(SwarmNode node, std::uint32_t unit, bool read);
   void forget(SwarmNode node);  // its session has ended, and with it its wants and uploads
   // Returns the time of the next call of next(), if no event comes before.
@@ -84,6 +87,7 @@ class Uploads {
     UnitWant want;                       // `has` with the units of `uploads`
     std::vector<std::uint32_t> uploads;  // not ended yet
     std::size_t waiting = 0;             // wants
+    std::size_t aside = 0;               // uploads without a place
     std::size_t useless_below = 0;       // units of order_ below this number are known to be useless for the asker
     std::optional<SwarmTime> again;      // the source may then send a unit again; it looks at no unit before
     std::uint64_t tried = 0;             // the last call of next() that looked at it
@@ -99,6 +103,12 @@ class Uploads {
     SwarmTime at = SwarmTime::min();
     SwarmNode to = 0;
   };
+  struct Upload {
+    SwarmNode node = 0;
+    std::uint32_t unit = 0;
+    SwarmTime began{};
+    bool aside = false;  // it has given its place to another upload
+  };
   using Queue = std::deque<Waiting>;
 
   UnitAnswer answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now);
@@ -109,11 +119,15 @@ class Uploads {
   void may_send_again();
   void begin_anew();
   bool goes_before(const Asker& one, const Asker& other) const;
-  void end_upload(std::uint32_t unit, bool read);
+  bool may_go_aside() const;
+  void set_aside(SwarmTime now);
+  void leave_place(const Upload& upload);
+  void end_upload(SwarmNode node, std::uint32_t unit, bool read);
   void drop_if_idle(Askers::iterator at);
   void drop(Askers::iterator at);
 
   UploadShare& share_;
+  const std::chrono::milliseconds place_max_;
   UnitSet has_;
   std::vector<std::uint32_t> order_;  // the units of has_ as they came
   std::vector<std::uint32_t> sent_;   // how often, by unit; uploads in progress count
@@ -121,6 +135,7 @@ class Uploads {
   UnitSet unsent_;                   // units of has_ that were not sent
   std::vector<LastSent> last_sent_;  // of a source, by unit
   Askers askers_;
+  std::vector<Upload> running_;  // the uploads of all askers, as they began
   Queue waiting_;                // in the order of arrival
   std::deque<SwarmNode> ended_;  // askers with wants that lacked no unit
   std::uint64_t sent_units_ = 0;

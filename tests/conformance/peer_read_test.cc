@@ -74,6 +74,30 @@ class FewReads final : public TappedTransport {
   std::atomic<int> reads_{0};
 };
 
+// The answer of a peer that has fallen silent. Its waits end at once.
+class SilentAnswer final : public Answer {
+ public:
+  std::span<const std::byte> head() const override { return {}; }
+  std::size_t windows() const override { return 1; }
+  std::uint64_t length(std::size_t /*window*/) const override { return 1; }
+  Deadline open_until() const override { return Deadline::max(); }
+  Result<WindowRead> read(std::size_t /*window*/, std::uint64_t /*offset*/, std::shared_ptr<Landing> /*landing*/,
+                          std::size_t /*at*/, std::size_t /*length*/) override {
+    return WindowRead(std::make_unique<Never>());
+  }
+  Status wait(PendingRead& /*read*/, std::chrono::milliseconds patience, const OnSign& /*on_sign*/) override {
+    longest = std::max(longest, patience);
+    return Error{Errc::timed_out, "silent"};
+  }
+  std::chrono::milliseconds longest{0};  // wait
+
+ private:
+  class Never final : public PendingRead {
+   public:
+    Status wait(Clock::time_point /*deadline*/) override { return Error{Errc::timed_out, "never"}; }
+  };
+};
+
 template <class Kind>
 std::unique_ptr<Exchange> open_with(TransportWorld& world, const KeyFile& key) {
   ExchangeOptions options;
@@ -199,6 +223,22 @@ TEST_CASE("a cancelled read ends at its next sign of life") {
   const Status read = read_answer(*reader.late, *answer, target, {pace, 10s, [&] { return ++signs < 3; }});
   REQUIRE(!read.ok());
   CHECK(read.error().code == Errc::cancelled);
+}
+
+TEST_CASE("a read of a silent peer ends once nobody wants its bytes, and not after the peer's patience") {
+  const auto world = std::move(transport_worlds().front());
+  const KeyFile key;
+  const auto reader = open_node(*world, key, "reader", nullptr);
+  SilentAnswer answer;
+  std::vector<std::byte> memory(1);
+  PeerTarget target{memory, nullptr};
+  ReadPace pace;
+  int asked = 0;
+  const Status read = read_answer(*reader, answer, target, {pace, 1h, {}, [&] { return ++asked < 3; }});
+  REQUIRE(!read.ok());
+  CHECK(read.error().code == Errc::cancelled);
+  CHECK(asked == 3);
+  CHECK(answer.longest == kSignEvery);
 }
 
 TEST_CASE("the head of an answer that comes after its window has ended is late too") {

@@ -103,7 +103,10 @@ class SwarmSender : public std::enable_shared_from_this<SwarmSender> {
   };
   struct Session {
     Session(std::shared_ptr<const VersionUnits> of, UploadShare& share, std::uint64_t number)
-        : version(std::move(of)), local(version), uploads(version->count(), share), serial(number) {}
+        : version(std::move(of)),
+          local(version),
+          uploads(version->count(), share, version->units().chunks_per_unit()),
+          serial(number) {}
     bool is_idle() const { return waiting.empty() && running.empty(); }
     bool may_go(SwarmTime now) const { return is_idle() && used + kIdleMin <= now; }
 

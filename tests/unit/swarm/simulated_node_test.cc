@@ -69,7 +69,7 @@ TEST_CASE("a simulated node that lives says so, and joins again if nobody hears 
 }
 
 TEST_CASE("a want of a simulated node ends when its partner has given nothing for long enough") {
-  SimNode node(8, 1, kStart);
+  SimNode node(Units(8), 1, kStart);
   node.wants = {{1, 5, kStart}, {2, 6, kStart}, {3, 5, kStart + milliseconds(1)}};
   node.links[6].heard = kStart + milliseconds(10);
   const SwarmTime due = kStart + kWantPatience;

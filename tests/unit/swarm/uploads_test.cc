@@ -440,6 +440,53 @@ TEST_CASE("a node has kUploadsAtOnce uploads, for all versions") {
   CHECK(one.uploads.waiting() == 0);
 }
 
+TEST_CASE("an upload that lasts longer than kPlaceMax gives its place to the want of another asker") {
+  const auto share = std::make_shared<UploadShare>();
+  Sender one(40, share), other(4, share);
+  one.uploads.add_all();
+  other.uploads.add_all();
+  for (std::size_t i = 0; i < kUploadsAtOnce; ++i) {
+    CHECK(one.want(1, UnitSet(40)));
+    CHECK(one.uploads.next(one.now)->unit);
+  }
+  CHECK_FALSE(one.uploads.due());  // nobody needs a place
+  CHECK(one.want(1, UnitSet(40)));
+  CHECK(other.want(2, UnitSet(4)));
+  CHECK(*one.uploads.due() == kStart + Uploads::kPlaceMax);
+  one.now = kStart + Uploads::kPlaceMax - nanoseconds(1);
+  CHECK_FALSE(one.uploads.next(one.now));
+  one.now += nanoseconds(1);
+  CHECK_FALSE(one.uploads.next(one.now));  // the silent asker gets nothing
+  CHECK(share->uploads == kUploadsAtOnce - 1);
+  CHECK(share->aside == 1);
+  CHECK(other.uploads.next(one.now)->unit);
+  CHECK(share->uploads == kUploadsAtOnce);
+  one.uploads.ended(1, 1, true);
+  CHECK_FALSE(one.uploads.next(one.now));  // unit 0 has not ended
+  one.uploads.ended(1, 0, true);
+  CHECK(share->aside == 0);
+  CHECK(one.uploads.next(one.now)->unit);
+  CHECK(share->uploads == kUploadsAtOnce);
+  one.uploads.forget(1);
+  CHECK(share->uploads == 1);
+}
+
+TEST_CASE("of the uploads of silent askers kUploadsAsideMax give their places away") {
+  Sender sender(100);
+  sender.uploads.add_all();
+  std::size_t began = 0;
+  for (SwarmNode node = 0; node < 4; ++node, sender.now += Uploads::kPlaceMax) {
+    for (std::size_t i = 0; i < kUploadsAtOnce; ++i) CHECK(sender.want(node, UnitSet(100)));
+    while (const auto answer = sender.uploads.next(sender.now)) began += answer->unit ? 1 : 0;
+  }
+  CHECK(began == kUploadsAtOnce + kUploadsAsideMax);
+  CHECK(sender.share->uploads == kUploadsAtOnce);
+  CHECK(sender.share->aside == kUploadsAsideMax);
+  for (SwarmNode node = 0; node < 4; ++node) sender.uploads.forget(node);
+  CHECK(sender.share->uploads == 0);
+  CHECK(sender.share->aside == 0);
+}
+
 TEST_CASE("a want is answered after kWantWaitMax, without a unit") {
   Sender sender(4);
   CHECK_FALSE(sender.uploads.due());
@@ -464,7 +511,8 @@ TEST_CASE("a want is answered after kWantWaitMax, without a unit") {
   CHECK(sender.share->uploads == 0);
 }
 
-TEST_CASE("a sender without a free upload still answers after kWantWaitMax, and is due no earlier") {
+TEST_CASE(
+    "a sender without a free upload still answers after kWantWaitMax, and is due when one may give its place away") {
   Source sender(20);
   for (std::size_t i = 0; i < kUploadsAtOnce; ++i) CHECK(sender.want(1, UnitSet(20)));
   while (sender.uploads.next(sender.now)) {
@@ -480,7 +528,7 @@ TEST_CASE("a sender without a free upload still answers after kWantWaitMax, and 
   CHECK(sender.uploads.next(sender.now)->unit == 12);
   sender.now += Uploads::kResendAfter + milliseconds(1);
   CHECK_FALSE(sender.uploads.next(sender.now));
-  CHECK(*sender.uploads.due() == kStart + kWantWaitMax);
+  CHECK(*sender.uploads.due() == kStart + Uploads::kPlaceMax);
   sender.now = kStart + kWantWaitMax;
   const auto answer = sender.uploads.next(sender.now);
   REQUIRE(answer);

@@ -369,8 +369,9 @@ void World::check_bounds(SwarmNode number) {
   for (const auto& [unit, all] : node.sent)
     uploads +=
         static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Sent& one) { return one.open; }));
-  expect(uploads == node.share.uploads, "each upload that ended is free again");
+  expect(uploads == node.share.uploads + node.share.aside, "each upload that ended is free again");
   expect(node.share.uploads <= kUploadsAtOnce, "uploads are bounded");
+  expect(node.share.aside <= kUploadsAsideMax, "uploads without a place are bounded");
   expect(node.share.waiting == node.uploads->waiting(), "each waiting want is counted");
   expect(node.share.waiting <= kWantsOpen * nodes_.size(), "waiting wants are bounded");
 }
