@@ -1,6 +1,7 @@
 """A daemon that is killed at any moment of what it and another do: nothing is lost, and all ends in time."""
 import contextlib
 import errno
+import itertools
 import random
 import subprocess
 import time
@@ -13,6 +14,7 @@ from weftlib import random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 ROUNDS = 8
+counter = itertools.count(1)
 
 
 def finished(process):
@@ -41,9 +43,24 @@ def reads(path, expected):
 
 
 def latest(node):
-    """Of the registry: a new tag shows on the node after all that came before it."""
-    node.store.weft("tag", "model@1", "seen", timeout=SECONDS_MAX)
+    """Of the registry: a new tag shows on the node after all that came before it. A tag that the version has already changes
+    nothing, so it shows at once: each tag has a name of its own."""
+    node.store.weft("tag", "model@1", f"seen{next(counter)}", timeout=SECONDS_MAX)
     return node.store.json("log", "model")["versions"][0]["version"]
+
+
+def test_a_new_tag_shows_after_what_came_before_the_daemon(tmp_path):
+    """Also while the daemon, which has just started, receives it."""
+    with Cluster(tmp_path) as cluster:
+        one, two = cluster.node(), cluster.node()
+        cluster.publish(one, write_model(tmp_path / "source1", random_tensors(1, 4096, seed="before 1")), "model")
+        assert latest(one) == 1
+        for number in range(2, ROUNDS + 2):
+            one.daemon.kill()
+            two.store.publish(write_model(tmp_path / f"source{number}", random_tensors(1, 4096, seed=f"before {number}")),
+                              name="model")
+            one.daemon.start()
+            assert latest(one) == number
 
 
 def test_a_daemon_killed_at_any_moment(tmp_path):
