@@ -36,7 +36,11 @@ def test_without_a_daemon_a_publish_says_so_and_status_fails(nodes, small_model)
 
 def complete(node):
     """Whether the node's list of models says that nothing is missing; with the remark for people."""
-    done = node.store.weft("ls", "--json")
+    return says_complete(node, "ls")
+
+
+def says_complete(node, *words):
+    done = node.store.weft(*words, "--json")
     answer = json.loads(done.stdout)["complete"]
     assert answer == (done.stderr == ""), done.stderr
     return answer
@@ -52,8 +56,11 @@ def test_a_node_says_that_it_is_catching_up(network, etcd, tmp_path, small_model
         late.daemon.start()
         assert not complete(late)
         assert "catching up" in late.store.weft("ls").stderr
+        assert "catching up" in late.store.weft("log", "m", check=False).stderr
         etcd.answer_again()
         wait_until(lambda: complete(late), seconds_max=SECONDS_MAX)
         assert [model["model"] for model in late.store.json("ls")["models"]] == ["m"]
+        assert says_complete(late, "log", "m")
         late.daemon.stop()
         assert not complete(late)
+        assert not says_complete(late, "log", "m")

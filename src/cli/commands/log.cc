@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,9 @@ constexpr CommandInfo kLogInfo = {
     .description =
         "With MODEL, shows every version that was ever published, with its time, parents,\n"
         "metrics and message. Removed versions are marked as removed. With MODEL@V, shows\n"
-        "that version and all its ancestors, whatever their models are.\n",
+        "that version and all its ancestors, whatever their models are.\n"
+        "\n"
+        "A node of a cluster may lack versions of MODEL, as in `weft ls`; log says so.\n",
     .examples =
         "weft log bert\n"
         "weft log bert@latest\n",
@@ -29,8 +32,9 @@ constexpr CommandInfo kLogInfo = {
         " publisher, time, time_ns, manifest, logical_bytes, tags, message,\n"
         " source_commit, metrics: {KEY: VALUE},\n"
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
-        " parents_elsewhere}]}, newest first; with MODEL@V: {model, version, ancestors} as\n"
-        "`weft lineage --json`; times are in UTC\n",
+        " parents_elsewhere}], complete}, newest first; complete as in `weft ls --json`;\n"
+        "with MODEL@V: {model, version, ancestors} as `weft lineage --json`; times are in\n"
+        "UTC\n",
 };
 
 // Returns "in memory", with the id of the publishing node if that is another node of the cluster.
@@ -72,13 +76,18 @@ class LogCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     if (model_.find('@') != std::string::npos) return run_version(context, *store);
-    WEFT_TRY(const ModelRow model, model_of(*store, model_));
-    return run_model(context, *store, model);
+    // As in `weft ls`, the daemon is asked before the rows are read. The model itself may be missing.
+    const std::string_view missing = why_incomplete(context, *store);
+    const auto model = model_of(*store, model_);
+    if (!model.ok() && !missing.empty())
+      return Error{model.error().code, fmt::format("{}; {}", model.error().message, missing)};
+    if (!model.ok()) return model.error();
+    return run_model(context, *store, *model, missing);
   }
 
  private:
   // Prints page by page, from the newest number down.
-  static Result<int> run_model(const Context& context, Store& store, const ModelRow& model) {
+  static Result<int> run_model(const Context& context, Store& store, const ModelRow& model, std::string_view missing) {
     JsonWriter json;
     json.begin_object().member("model", model.name).key("versions").begin_array();
     bool first = true;
@@ -94,9 +103,10 @@ class LogCommand final : public Command {
       print(context, json, text);
       end = begin;
     }
-    json.end_array().end_object();
+    json.end_array().member("complete", missing.empty()).end_object();
     print(context, json, "");
     if (context.json) context.print_json_part("\n");
+    if (!missing.empty()) context.note(missing);
     return kExitDone;
   }
 

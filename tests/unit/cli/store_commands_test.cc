@@ -608,6 +608,19 @@ TEST_CASE("a list has what the daemon had when it called its store complete") {
   CHECK_FALSE(json.contains("versions.1.version"));
 }
 
+TEST_CASE("a log says that its node is catching up, also if the model is not there yet") {
+  World w;
+  w.publish_two();
+  CHECK(flat(w.done({"log", "bert", "--json"}))["complete"] == "true");
+  const auto server = must(weft::control::Server::listen(w.dir / "store/weftd.sock", {}));
+  server->on("status", weft::control::Runs::own_thread,
+             [](const auto& call) { call->answer(R"({"registry":{"complete":false}})"); });
+  server->start();
+  CHECK(w.contains(w.done({"log", "bert"}).err, "catching up"));
+  CHECK(flat(w.done({"log", "bert", "--json"}))["complete"] == "false");
+  CHECK(w.contains(w.failed({"log", "new"}), "catching up"));
+}
+
 TEST_CASE("du adds up to what is stored, gc gives back, fsck finds nothing wrong") {
   World w;
   w.publish_two();
