@@ -140,6 +140,12 @@ class InotifyWatcher:
         self.thread.join()
         self.process.communicate()
 
+    def watches(self, path):
+        """Whether it has a watch on the directory by now."""
+        mark = f"ino:{os.stat(path).st_ino:x} "
+        infos = pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir()
+        return any(line.startswith("inotify ") and mark in line for info in infos for line in info.read_text().splitlines())
+
     def saw(self, *lines):
         """They come in this order, with others between them."""
         def all_there():

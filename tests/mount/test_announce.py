@@ -135,7 +135,7 @@ def test_new_models_and_namespaces(mount, publish):
         watcher.saw(f"CREATE,ISDIR {place(mount, 'org/n')}")
         publish("new/a/b")
         watcher.saw(f"CREATE,ISDIR {place(mount, 'new')}")
-        time.sleep(0.5)  # inotifywait watches what came
+        wait_until(lambda: watcher.watches(place(mount, "new/a/b")))
         publish("new/a/b")
         watcher.saw(f"CREATE,ISDIR {place(mount, 'new/a/b/2')}", f"MOVED_TO {place(mount, 'new/a/b/latest')}")
         mount.store.weft("rm", "--force", "--all", "new/a/b")
