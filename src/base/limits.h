@@ -187,6 +187,8 @@ inline constexpr std::size_t kMetricsClientsMax = 64;
 inline constexpr std::size_t kHttpMemory = 64U << 10U;                 // bytes of each connection
 inline constexpr std::size_t kHttpPathMax = 16U << 10U;                // bytes, as sent
 inline constexpr std::size_t kHttpSegmentsMax = 1024;                  // of one path
+inline constexpr std::size_t kHttpArgumentsMax = 100'000;              // of one query or form
+inline constexpr std::size_t kHttpContentBytes = 256U << 10U;          // of a content, read and sent at once
 inline constexpr std::uint64_t kHttpBytesPerSecondMin = 16ULL << 10U;  // the slowest reader of an answer
 
 // Answers of etcd. etcd puts at most 4 MiB into one message, and base64 and JSON less than double that.
