@@ -218,6 +218,13 @@ inline constexpr std::size_t kHubPagesMax = 20'000;           // pages of a list
 inline constexpr std::size_t kHubRowsMax = 2 * kFilesPerVersionMax;  // files and directories
 inline constexpr std::size_t kHubDepthMax = 16;                      // of the JSON of a page
 inline constexpr std::size_t kHubErrorTextMax = 300;                 // bytes of a message of the hub in one of weft
+// The endpoint for clients of a hub. Clients that get more than 50,000 files in the answer about a repository read its
+// listing instead.
+inline constexpr std::size_t kHubClientsMax = 256;
+inline constexpr std::size_t kHubBodyMax = 1U << 20U;  // bytes of a request for named paths
+inline constexpr std::size_t kHubRowsPerPage = 1000;   // of a listing
+inline constexpr std::size_t kHubSiblingsMax = 50'001;
+inline constexpr std::size_t kHubRefsMax = 50'000;  // the newest versions
 
 // The registry.
 inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB
