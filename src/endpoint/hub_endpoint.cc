@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "endpoint/hub_answers.h"
 #include "endpoint/served_listing.h"
+#include "os/file_ops.h"
 #include "os/sys.h"
 #include "weft/store/snapshot.h"
 #include "weft/store/walk.h"
@@ -256,10 +257,10 @@ Result<HttpReply> HubEndpoint::bytes_of(const Asked& asked, const ServedEntry& e
   }
   WEFT_TRY(Opened opened, vfs_->open_with_attr(entry.ino));
   auto open = std::make_shared<const Opened>(std::move(opened));
-  open->file->opened();
-  if (const int backing = open->file->backing_fd(); backing >= 0) {
-    WEFT_TRY(Fd fd, duplicate(backing, asked.route.path));
-    reply.body = HttpFile{std::move(fd), part.offset, part.length, std::move(open)};
+  if (const auto place = open->file->place_of({part.offset, part.length})) {
+    WEFT_TRY(Fd fd, open_descriptor(place->fd));  // a pack's own descriptor has no read-ahead
+    advise_sequential(fd.get());
+    reply.body = HttpFile{std::move(fd), place->offset, part.length, std::move(open)};
     return reply;
   }
   reply.body = HttpContent{

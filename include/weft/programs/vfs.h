@@ -92,6 +92,12 @@ enum class ReadMode : std::uint8_t {
   streamed,  // past the page cache if possible: large parts are fetched during the read, and kept as they come
 };
 
+// Bytes in a local file, from an offset on.
+struct LocalPlace {
+  int fd = -1;  // owned by another object
+  std::uint64_t offset = 0;
+};
+
 // An open file. Holds the locks that keep its bytes; reads from any thread.
 class OpenFile {
  public:
@@ -109,6 +115,11 @@ class OpenFile {
   // Returns a local file that is, byte for byte, this whole file, for passthrough; -1 if there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
+  // Returns where these bytes lie in one piece in a local file; nothing if they do not. Valid while this object lives.
+  virtual std::optional<LocalPlace> place_of(Range range) const {
+    if (backing_fd() < 0 || range.offset > size() || range.length > size() - range.offset) return std::nullopt;
+    return LocalPlace{backing_fd(), range.offset};
+  }
   virtual ReadMode mode() const { return ReadMode::cached; }
   // Returns the whole pages of the record that contains this byte. A program that maps the file and reads one of these
   // pages soon needs the others. The last page may extend beyond the end of the file. Nothing: the file is not read by
