@@ -26,7 +26,7 @@ std::string joined(Segments segments) {
   return text;
 }
 
-// Reads the part of a path behind the name. Nothing: it asks for nothing that the endpoint has.
+// Reads the part of a path behind the name. Returns nothing if the endpoint has no such request.
 std::optional<HubRoute> api_request(Segments rest) {
   if (rest.empty()) return HubRoute{What::info, {}, std::string(kMainRevision), {}};
   const std::string_view verb = rest.front();

@@ -16,7 +16,7 @@ namespace weft {
 // One thread. Holds no state of the store, and waits if a manifest has to be fetched.
 class ServedListing {
  public:
-  // `directory` is at `path` of its version. `recursive`: each directory is followed by what is below it.
+  // `directory` is at `path` of its version. `recursive`: the entries of a directory follow the directory.
   ServedListing(Vfs& vfs, Ino directory, std::string path, bool recursive);
 
   // Continues after the entry at which an earlier listing of this directory had this cursor. Errc::invalid: no listing
@@ -42,7 +42,7 @@ class ServedListing {
   Vfs& vfs_;
   const std::string root_;  // path of the directory
   const bool recursive_;
-  std::vector<Level> levels_;  // the directory, and those below it down to the one being listed
+  std::vector<Level> levels_;  // the open directories, the innermost last
 };
 
 }  // namespace weft

@@ -14,7 +14,7 @@ namespace weft {
 
 struct ServedVersion {
   VersionRow row;
-  std::string commit;  // as the client named it, or else that of the content
+  std::string commit;  // that the client named, or else the commit of the content
 };
 
 struct ServedEntry {

@@ -17,7 +17,8 @@ class HubToken {
   // or write it, or own it. Errc::invalid: not a file, or no token of printable characters. No message has the token.
   static Result<HubToken> read(const std::string& path);
 
-  // True for the value of a field Authorization with this token. Takes the same time for each token of one length.
+  // True for the value of a field Authorization with this token. The duration does not depend on the bytes that
+  // are equal.
   bool opens(std::optional<std::string_view> authorization) const;
 
  private:

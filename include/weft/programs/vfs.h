@@ -115,7 +115,8 @@ class OpenFile {
   // Returns a local file that is, byte for byte, this whole file, for passthrough; -1 if there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
-  // Returns where these bytes lie in one piece in a local file; nothing if they do not. Valid while this object lives.
+  // Returns the place of these bytes in a local file; nothing if no file has them in one piece. Valid while this object
+  // lives.
   virtual std::optional<LocalPlace> place_of(Range range) const {
     if (backing_fd() < 0 || range.offset > size() || range.length > size() - range.offset) return std::nullopt;
     return LocalPlace{backing_fd(), range.offset};
