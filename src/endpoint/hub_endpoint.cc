@@ -152,8 +152,8 @@ HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route,
 
 Result<HttpReply> HubEndpoint::info(const Asked& asked) {
   WEFT_TRY(const ServedEntry root, served_.entry(asked.version.row, ""));
-  ServedListing listing(*vfs_, root.ino, "", true);
   const bool with_digests = is_true(asked.request.argument("blobs"));
+  ServedListing listing(*vfs_, root.ino, "", {.recursive = true, .digests = with_digests});
   JsonWriter json;
   json.begin_object();
   write_head(json, asked.version.row, asked.version.commit);
@@ -175,7 +175,7 @@ Result<HttpReply> HubEndpoint::tree(const Asked& asked) {
   const auto entry = served_.entry(asked.version.row, route.path);
   if (!entry.ok()) return no_entry(asked, entry.error());
   if (!entry->file.is_directory) return no_entry(asked, Error{Errc::not_dir, ""});
-  ServedListing listing(*vfs_, entry->ino, route.path, is_true(asked.request.argument("recursive")));
+  ServedListing listing(*vfs_, entry->ino, route.path, {.recursive = is_true(asked.request.argument("recursive"))});
   if (const auto cursor = asked.request.argument("cursor"))
     if (const Status sought = listing.seek(*cursor); !sought.ok()) {
       if (sought.error().code != Errc::invalid) return sought.error();

@@ -15,8 +15,8 @@ std::string path_in(const std::string& directory, std::string_view name) {
 
 }  // namespace
 
-ServedListing::ServedListing(Vfs& vfs, Ino directory, std::string path, bool recursive)
-    : vfs_(vfs), root_(path), recursive_(recursive), levels_{{directory, std::move(path)}} {}
+ServedListing::ServedListing(Vfs& vfs, Ino directory, std::string path, const Options& options)
+    : vfs_(vfs), root_(path), options_(options), levels_{{directory, std::move(path)}} {}
 
 // "PLACE.PLACE:DIRECTORY": the places in each directory from the root of the listing down to DIRECTORY.
 std::string ServedListing::cursor() const {
@@ -34,7 +34,7 @@ Status ServedListing::seek(std::string_view cursor) {
   const auto places = split(cursor.substr(0, colon), '.');
   const std::string_view below = cursor.substr(colon + 1);
   const auto names = below.empty() ? std::vector<std::string_view>() : split(below, '/');
-  if (places.size() != names.size() + 1 || (!recursive_ && !names.empty())) return refused;
+  if (places.size() != names.size() + 1 || (!options_.recursive && !names.empty())) return refused;
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (i > 0) {
       const auto inner = vfs_.lookup(levels_.back().directory, names[i - 1]);
@@ -64,10 +64,12 @@ Result<ServedFile> ServedListing::served(const Level& level, const DirEntry& ent
   }
   ServedFile file{path_in(level.path, entry.name), attr.type == FileType::directory, attr.size, {}};
   if (file.is_directory) {
-    if (recursive_) levels_.push_back({attr.ino, file.path});
+    if (options_.recursive) levels_.push_back({attr.ino, file.path});
     return file;
   }
-  WEFT_TRY(file.sha256, vfs_.sha256_of(attr.ino));
+  if (options_.digests) {
+    WEFT_TRY(file.sha256, vfs_.sha256_of(attr.ino));
+  }
   return file;
 }
 

@@ -16,8 +16,12 @@ namespace weft {
 // One thread. Holds no state of the store, and waits if a manifest has to be fetched.
 class ServedListing {
  public:
-  // `directory` is at `path` of its version. `recursive`: the entries of a directory follow the directory.
-  ServedListing(Vfs& vfs, Ino directory, std::string path, bool recursive);
+  struct Options {
+    bool recursive = false;  // the entries of a directory follow the directory
+    bool digests = true;     // files have their SHA-256
+  };
+  // `directory` is at `path` of its version.
+  ServedListing(Vfs& vfs, Ino directory, std::string path, const Options& options);
 
   // Continues after the entry at which an earlier listing of this directory had this cursor. Errc::invalid: no listing
   // has it. It comes from the client.
@@ -41,7 +45,7 @@ class ServedListing {
 
   Vfs& vfs_;
   const std::string root_;  // path of the directory
-  const bool recursive_;
+  const Options options_;
   std::vector<Level> levels_;  // the open directories, the innermost last
 };
 

@@ -26,6 +26,9 @@ def loaded(sources, tmp_path_factory):
     (table / "train.csv").write_text("text,label\n" + "".join(f"row {n},{n % 7}\n" for n in range(ROWS)))
     (table / "test.jsonl").write_text("".join(json.dumps({"text": f"row {n}", "label": n % 7}) + "\n" for n in range(50)))
     store.weft("import", "--dataset", table, "--name", "org/table")
+    (table / "test.jsonl").unlink()
+    (table / "test.csv").write_text("text,label\nrow,1\n")
+    store.weft("import", "--dataset", table, "--name", "org/plain")
     port = free_port()
     with Daemon(store, "--hub-listen", f"127.0.0.1:{port}"):
         made = types.SimpleNamespace(store=store, sources=sources, home=area / "home", endpoint=f"http://127.0.0.1:{port}")
@@ -50,9 +53,11 @@ def test_load_dataset(loaded):
     script = "import json; from datasets import load_dataset; one = load_dataset('org/table', data_files='train.csv')['train'];" \
              "other = load_dataset('org/table', data_files='test.jsonl', revision='1', split='train');" \
              "stream = load_dataset('org/table', data_files='train.csv', streaming=True, split='train');" \
-             "print(json.dumps([len(one), one[7], len(other), next(iter(stream))]))"
+             "plain = {name: len(part) for name, part in load_dataset('org/plain').items()};" \
+             "print(json.dumps([len(one), one[7], len(other), next(iter(stream)), plain]))"
     row = {"text": "row 7", "label": 0}
-    assert client(script, loaded.endpoint, loaded.home) == [ROWS, row, 50, {"text": "row 0", "label": 0}]
+    assert client(script, loaded.endpoint, loaded.home) == [ROWS, row, 50, {"text": "row 0", "label": 0},
+                                                             {"train": ROWS, "test": 1}]
 
 
 def test_the_command_hf(loaded, tmp_path):

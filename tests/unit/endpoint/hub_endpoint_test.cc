@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "base/json_value.h"
+#include "base/sha256.h"
 #include "endpoint/served_listing.h"
 #include "fakes/node_fixture.h"
 #include "unit/vfs/publish_dataset.h"
+#include "weft/store/gc.h"
 #include "weft/store/walk.h"
 
 namespace weft::testing {
@@ -31,7 +33,8 @@ struct EndpointFixture : Fixture {
   NoOthers others;
   HubEndpoint endpoint{*store, others, std::nullopt};
 
-  void publish_text(const std::string& name, const std::string& text, const std::vector<std::string>& tags = {}) {
+  void publish_text(const std::string& name, const std::string& text, const std::vector<std::string>& tags = {},
+                    bool is_dataset = false) {
     const std::string source = dir / "source";
     std::filesystem::remove_all(source);
     std::filesystem::create_directories(source + "/sub");
@@ -41,6 +44,7 @@ struct EndpointFixture : Fixture {
     options.paths = {source};
     options.name = name;
     options.tags = tags;
+    options.dataset = is_dataset;
     must(import_paths(*store, options, no_progress()));
   }
 
@@ -147,6 +151,31 @@ TEST_CASE("models, data sets and methods are kept apart") {
   CHECK(f.ask("/").status == 404);
 }
 
+TEST_CASE("large and small files of a data set have their digests") {
+  EndpointFixture f;
+  f.publish_text("d", std::string(kSmallFileMax + 1, 'L'), {}, true);
+  const auto digest = [](std::string_view text) { return to_hex(sha256(std::as_bytes(std::span(text)))); };
+  const JsonValue rows = f.json("/api/datasets/d/tree/main", {{"recursive", "1"}});
+  REQUIRE(paths_in(rows) == std::vector<std::string>{"a.txt", "sub", "sub/b.txt"});
+  CHECK(must((*rows.array())[0].find("lfs")->text("oid")) == digest(std::string(kSmallFileMax + 1, 'L')));
+  CHECK((*rows.array())[1].find("lfs") == nullptr);
+  CHECK(must((*rows.array())[2].find("lfs")->text("oid")) == digest("b"));
+  CHECK(f.text("/datasets/d/resolve/main/sub/b.txt") == "b");
+}
+
+TEST_CASE("a file stays whole for a client after its version is removed") {
+  EndpointFixture f;
+  f.publish_text("m", std::string(100'000, 'x'));
+  const HttpReply reply = f.ask("/m/resolve/main/a.txt");
+  must(f.store->remove_version("m", 1));
+  CHECK(field_of(f.ask("/m/resolve/main/a.txt"), "X-Error-Code") == "RepoNotFound");
+  must(f.store->gc({}, no_progress()));
+  const auto& file = std::get<HttpFile>(reply.body);
+  std::string bytes(file.length, '\0');
+  must(read_exact(file.fd.get(), file.offset, std::as_writable_bytes(std::span(bytes)), "file"));
+  CHECK(bytes == std::string(100'000, 'x'));
+}
+
 TEST_CASE("a listing goes on at any entry, and takes no other cursor") {
   EndpointFixture f;
   f.publish_text("m", "text");
@@ -156,9 +185,9 @@ TEST_CASE("a listing goes on at any entry, and takes no other cursor") {
   const auto vfs = Vfs::make(*f.store, {});
   Ino root = kRootIno;
   for (const char* name : {"models", "m", "1"}) root = must(vfs->lookup(root, name)).ino;
-  ServedListing whole(*vfs, root, "", true);
+  ServedListing whole(*vfs, root, "", {.recursive = true});
   for (std::size_t done = 0; done < 3; ++done) {
-    ServedListing rest(*vfs, root, "", true);
+    ServedListing rest(*vfs, root, "", {.recursive = true});
     must(rest.seek(whole.cursor()));
     std::vector<std::string> paths;
     for (auto next = must(rest.next()); next; next = must(rest.next())) paths.push_back(next->path);
@@ -168,7 +197,7 @@ TEST_CASE("a listing goes on at any entry, and takes no other cursor") {
   for (const char* cursor : {"", ":", "x:", "1:", "0.0:", "0:sub", "0.0:none", "0.0:a.txt", "0.0.0:sub/..", "0.0:..",
                              "-1:", "18446744073709551616:", "0.:sub", ".0:sub", "0.0:sub/"}) {
     CAPTURE(cursor);
-    ServedListing listing(*vfs, root, "", true);
+    ServedListing listing(*vfs, root, "", {.recursive = true});
     CHECK(listing.seek(cursor).error().code == Errc::invalid);
     CHECK(f.ask("/api/models/m/tree/main", {}, HttpRequest::Method::get, {{"cursor", cursor}}).status == 400);
   }
