@@ -39,6 +39,13 @@ bool takes_method(What what, Method method) {
   return what == What::paths ? method == Method::post : method != Method::post;
 }
 
+// True for localhost and for an address in digits, with or without a port.
+bool is_own_host(std::string_view host) {
+  if (host.starts_with('[')) return true;
+  host = host.substr(0, host.find(':'));
+  return host == "localhost" || host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 // Clients read the time with a fraction.
 std::string hub_time(std::uint64_t time_ns) {
   std::string text = utc_time(time_ns);
@@ -92,12 +99,19 @@ HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> 
   });
 }
 
+// Without a token only this machine reaches the endpoint, and a browser is on this machine: a page of another site,
+// whose name leads to the loopback by now, must not read models.
+std::optional<HttpReply> HubEndpoint::refusal_of(const HttpRequest& request) const {
+  if (!token_ && !is_own_host(request.field("Host").value_or("")))
+    return hub_refusal(403, "", "without a token, the host of a request is localhost or an address");
+  if (!token_ || token_->opens(request.field("Authorization"))) return std::nullopt;
+  HttpReply reply = hub_refusal(401, "", "Invalid credentials in Authorization header");
+  reply.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return reply;
+}
+
 HttpReply HubEndpoint::reply(const HttpRequest& request) {
-  if (token_ && !token_->opens(request.field("Authorization"))) {
-    HttpReply reply = hub_refusal(401, "", "Invalid credentials in Authorization header");
-    reply.fields.emplace_back("WWW-Authenticate", "Bearer");
-    return reply;
-  }
+  if (auto refusal = refusal_of(request)) return *std::move(refusal);
   const ColdWait wait([&] { return !request.cancelled(); });
   return routed(request);
 }

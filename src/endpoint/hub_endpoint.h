@@ -19,8 +19,9 @@ namespace weft {
 // Any thread.
 class HubEndpoint {
  public:
-  // `cold` fetches manifests and bytes of other nodes. With a token, requests without it get 401. Both references
-  // outlive this, and this outlives the server.
+  // `cold` fetches manifests and bytes of other nodes. With a token, requests without it get 401. Without one,
+  // requests whose host is neither localhost nor an address get 403. Both references outlive this, and this outlives
+  // the server.
   HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token);
 
   // Answers a request. Waits for bytes of other nodes, until the client leaves.
@@ -28,6 +29,7 @@ class HubEndpoint {
 
  private:
   struct Asked;  // a request, with the version that it names
+  std::optional<HttpReply> refusal_of(const HttpRequest& request) const;
   HttpReply routed(const HttpRequest& request);
   HttpReply answer(const HttpRequest& request, const HubRoute& route, const ModelRow& model);
   HttpReply failed(const HttpRequest& request, const Error& error);

@@ -179,7 +179,7 @@ struct HttpServer::Library {
     const HttpRequest::Method known = method_of(method);
     if (*state == nullptr) {
       auto refusal = refusal_of(connection, method, server.options_.body_max);
-      auto* const exchange = new Exchange;
+      auto* const exchange = std::make_unique<Exchange>().release();
       *state = exchange;
       return refusal ? send(server, connection, std::move(*refusal), known, *exchange) : MHD_YES;
     }

@@ -269,6 +269,14 @@ def test_only_the_loopback_without_a_token(store, address):
         assert "hub.listen: expected" in daemon.said()
 
 
+def test_a_page_of_another_site_reads_nothing(served):
+    """A name that leads to the loopback by now, as a browser on this machine would send it."""
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "x"):
+        assert served.ask("api/models/org/m", Host=host).status == 403
+    for host in ("localhost", f"localhost:{served.port}", "127.0.0.1", "[::1]:80"):
+        assert served.ask("api/models/org/m", Host=host).status == 200
+
+
 def test_a_token_alone_is_a_mistake(store, tmp_path):
     with Daemon(store, "--hub-token-file", tmp_path / "token", ready=False) as daemon:
         assert daemon.wait() == 1
@@ -280,7 +288,7 @@ def test_clients_that_stop_keep_nothing(served):
     before = len(os.listdir(f"/proc/{served.running.pid}/fd"))
     for _ in range(50):
         with socket.create_connection(("127.0.0.1", served.port)) as left:
-            left.sendall(b"GET /org/m/resolve/main/model.safetensors HTTP/1.1\r\nHost: h\r\n\r\n")
+            left.sendall(b"GET /org/m/resolve/main/model.safetensors HTTP/1.1\r\nHost: localhost\r\n\r\n")
             left.recv(1000)
     wait_until(lambda: len(os.listdir(f"/proc/{served.running.pid}/fd")) <= before + 2, seconds_max=30 * PATIENCE)
     assert served.ask("org/m/resolve/main/empty").status == 200

@@ -69,14 +69,14 @@ gc = "root"
 TEST_CASE("clients of a hub are served on the loopback, and elsewhere with a token") {
   const auto with = [](const std::string& table) { return config_of("store = '/s'\n[hub]\n" + table); };
   CHECK(!config_of("store = '/s'")->hub_listen.has_value());
-  for (const auto& [text, host] : std::vector<std::pair<std::string, std::string>>{{"127.0.0.1:80", "127.0.0.1"},
-                                                                                   {"127.1.2.3:80", "127.1.2.3"},
-                                                                                   {"[::1]:80", "::1"},
-                                                                                   {"localhost:80", "127.0.0.1"}}) {
-    CAPTURE(text);
-    const auto config = with("listen = '" + text + "'");
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{{"127.0.0.1:80", "127.0.0.1"},
+                                                                          {"127.1.2.3:80", "127.1.2.3"},
+                                                                          {"[::1]:80", "::1"},
+                                                                          {"localhost:80", "127.0.0.1"}}) {
+    CAPTURE(row.first);
+    const auto config = with("listen = '" + row.first + "'");
     REQUIRE(config.ok());
-    CHECK(config->hub_listen->host == host);
+    CHECK(config->hub_listen->host == row.second);
     CHECK(config->hub_listen->port == 80);
   }
   CHECK(with("listen = '0.0.0.0:80'\ntoken_file = '/t'")->hub_listen->host == "0.0.0.0");

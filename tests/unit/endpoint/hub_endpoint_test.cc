@@ -99,8 +99,10 @@ TEST_CASE("a revision leads to the version that hub/ shows for it") {
   f.publish_text("org/m", "first", {"prod"});
   f.publish_text("org/m", "second");
   const std::string first = f.commit("org/m@1"), second = f.commit("org/m@2");
-  for (const auto& [revision, commit] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{
            {"main", second}, {"2", second}, {"1", first}, {"prod", first}, {first, first}, {second, second}}) {
+    const auto& revision = row.first;
+    const auto& commit = row.second;
     CAPTURE(revision);
     CHECK(must(f.json("/api/models/org/m/revision/" + revision).text("sha")) == commit);
     CHECK(f.text("/org/m/resolve/" + revision + "/a.txt") == (commit == first ? "first" : "second"));
