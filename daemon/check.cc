@@ -12,6 +12,7 @@
 #include "control/client.h"
 #include "control/server.h"
 #include "daemon/config.h"
+#include "endpoint/token_file.h"
 #include "os/beneath.h"
 #include "os/entries.h"
 #include "os/lookups/own_address.h"
@@ -37,6 +38,7 @@ class NodeCheck {
     check_log();
     if (config_.metrics_port != 0)
       note("metrics_port", check_own_address("127.0.0.1", is_served() ? std::uint16_t{0} : config_.metrics_port));
+    check_hub();
     if (!config_.clustered()) return;
     if (!config_.key_file.empty()) note("key_file", check_cluster_key(config_.key_file));
     check_listen();
@@ -84,6 +86,14 @@ class NodeCheck {
     note("listen", own);
     if (own.ok() && config_.listen.port != 0 && !is_served())
       note("listen", check_own_address(config_.listen.host, config_.listen.port));
+  }
+
+  void check_hub() {
+    if (!config_.hub_listen) return;
+    const auto& [host, port] = *config_.hub_listen;
+    note("hub.listen", check_own_address(host, is_served() ? std::uint16_t{0} : port));
+    if (config_.hub_token_file.empty()) return;
+    if (const auto token = HubToken::read(config_.hub_token_file); !token.ok()) note("hub.token_file", token.error());
   }
 
   void check_pem(std::string_view key, const std::string& path, std::string_view marker) {

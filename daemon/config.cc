@@ -125,6 +125,27 @@ void set_limits(const Values& values, Config& config) {
   config.drafts_keep = values.time("drafts_keep", kDraftsKeep);
 }
 
+// Returns true for an address in digits that only this machine reaches.
+bool is_loopback(std::string_view host) {
+  return host == "::1" || (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos);
+}
+
+// Clients from other machines prove that they may read the models.
+void set_hub(const Values& values, Config& config) {
+  constexpr std::string_view kKey = "hub.listen";
+  config.hub_token_file = values.text("hub.token_file");
+  const std::string text = values.text(kKey);
+  if (text.empty() && !config.hub_token_file.empty())
+    values.add("hub.token_file", "expected hub.listen with it: the token is for its clients");
+  if (text.empty()) return;
+  auto parsed = parse_listen(text);
+  if (!parsed.ok() || parsed->port == 0) return values.wrong(kKey, "HOST:PORT or [HOST]:PORT");
+  if (parsed->host == "localhost") parsed->host = "127.0.0.1";
+  if (!is_loopback(parsed->host) && config.hub_token_file.empty())
+    return values.wrong(kKey, "an address of the loopback interface, or hub.token_file with it");
+  config.hub_listen = *std::move(parsed);
+}
+
 // A node of a cluster reads from the other nodes and serves them, and both prove that they hold the key. The loopback
 // would be no address for them.
 void set_place(const Values& values, Config& config) {
@@ -170,6 +191,7 @@ Config make_config(const SettingValues& given, Mistakes& mistakes) {
     values.wrong("log_level", "debug, info, warning or error, and CATEGORY=debug");
   set_limits(values, config);
   set_place(values, config);
+  set_hub(values, config);
   config.publish = values.grant("control.publish");
   config.remove = values.grant("control.remove");
   config.gc = values.grant("control.gc");

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Config {
   std::string cold, sparse;
   std::vector<std::string> follow;  // models and prefixes of model names
   std::uint16_t metrics_port = 0;
+  std::optional<ListenAddress> hub_listen;  // for clients of a model hub
+  std::string hub_token_file;
   std::chrono::seconds drain{0};
   std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;

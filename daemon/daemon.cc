@@ -19,6 +19,8 @@
 #include "control/server.h"
 #include "daemon/follow.h"
 #include "daemon/parts.h"
+#include "endpoint/hub_endpoint.h"
+#include "endpoint/token_file.h"
 #include "http/server.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
@@ -44,6 +46,9 @@ void notify(const std::string& socket, std::string_view state) {
 }
 
 constexpr auto kGrace = std::chrono::seconds(10);  // time for cancelled requests to end
+
+// The disk of a client that stores a model may stall for longer than a reader of metrics.
+constexpr auto kHubPatience = std::chrono::seconds(60);
 
 constexpr std::uint64_t kImportsPart = 4;  // imports that run at once have a quarter of the memory
 constexpr std::uint64_t kImportsMin = 512U << 20U;
@@ -122,6 +127,7 @@ class Daemon {
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
     WEFT_CHECK(serve_metrics());
+    WEFT_CHECK(serve_hub());
     if (config_.get()->clustered()) follow_ = std::make_unique<Follow>(*store_, *bytes_);
     starting_ = false;
     server_->start();
@@ -139,6 +145,26 @@ class Daemon {
     WEFT_TRY(metrics_, HttpServer::open(std::move(options), [this](const HttpRequest& request) {
                return metrics_reply(figures_, request);
              }));
+    return {};
+  }
+
+  Status serve_hub() {
+    const auto config = config_.get();
+    if (!config->hub_listen) return {};
+    std::optional<HubToken> token;
+    if (!config->hub_token_file.empty()) {
+      WEFT_TRY(token, HubToken::read(config->hub_token_file));
+    }
+    hub_ = std::make_unique<HubEndpoint>(*store_, bytes_->fetcher, token);
+    HttpServer::Options options;
+    options.address = config->hub_listen->host;
+    options.port = config->hub_listen->port;
+    options.connections_max = limits::kHubClientsMax;
+    options.patience = kHubPatience;
+    options.body_max = limits::kHubBodyMax;
+    options.name = fmt::format("hub.listen port {}", options.port);
+    WEFT_TRY(hub_server_,
+             HttpServer::open(std::move(options), [this](const HttpRequest& request) { return hub_->reply(request); }));
     return {};
   }
 
@@ -249,6 +275,8 @@ class Daemon {
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
   std::unique_ptr<HttpServer> metrics_;
+  std::unique_ptr<HubEndpoint> hub_;  // null without hub.listen, as hub_server_
+  std::unique_ptr<HttpServer> hub_server_;
 };
 
 }  // namespace

@@ -38,6 +38,8 @@ constexpr std::array kSettings = {
     Setting{"etcd.ca", text, "FILE", "certificates of the authorities that sign etcd's certificate", false},
     Setting{"etcd.cert", text, "FILE", "client certificate for etcd", false},
     Setting{"etcd.key", text, "FILE", "key of the client certificate", false},
+    Setting{"hub.listen", text, "HOST:PORT", "address for clients of a model hub (default: none)", false},
+    Setting{"hub.token_file", text, "FILE", "file with the token that these clients have to send", false},
     Setting{"control.publish", list, "WHO", "a user, or @GROUP, that may publish and tag", true},
     Setting{"control.remove", list, "WHO", "a user, or @GROUP, that may remove versions", true},
     Setting{"control.gc", list, "WHO", "a user, or @GROUP, that may collect garbage", true},

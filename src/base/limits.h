@@ -187,6 +187,8 @@ inline constexpr std::size_t kMetricsClientsMax = 64;
 inline constexpr std::size_t kHttpMemory = 64U << 10U;                 // bytes of each connection
 inline constexpr std::size_t kHttpPathMax = 16U << 10U;                // bytes, as sent
 inline constexpr std::size_t kHttpSegmentsMax = 1024;                  // of one path
+inline constexpr std::size_t kHttpArgumentsMax = 100'000;              // of one query or form
+inline constexpr std::size_t kHttpContentBytes = 256U << 10U;          // of a content, read and sent at once
 inline constexpr std::uint64_t kHttpBytesPerSecondMin = 16ULL << 10U;  // the slowest reader of an answer
 
 // Answers of etcd. etcd puts at most 4 MiB into one message, and base64 and JSON less than double that.
@@ -216,6 +218,13 @@ inline constexpr std::size_t kHubPagesMax = 20'000;           // pages of a list
 inline constexpr std::size_t kHubRowsMax = 2 * kFilesPerVersionMax;  // files and directories
 inline constexpr std::size_t kHubDepthMax = 16;                      // of the JSON of a page
 inline constexpr std::size_t kHubErrorTextMax = 300;                 // bytes of a message of the hub in one of weft
+// The endpoint for clients of a hub. Clients that get more than 50,000 files in the answer about a repository read its
+// listing instead.
+inline constexpr std::size_t kHubClientsMax = 256;
+inline constexpr std::size_t kHubBodyMax = 1U << 20U;  // bytes of a request for named paths
+inline constexpr std::size_t kHubRowsPerPage = 1000;   // of a listing
+inline constexpr std::size_t kHubSiblingsMax = 50'001;
+inline constexpr std::size_t kHubRefsMax = 50'000;  // the newest versions
 
 // The registry.
 inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB

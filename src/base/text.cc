@@ -37,6 +37,11 @@ void append_hex(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_.~-").find(c) != std::string_view::npos;
+}
+
 }  // namespace
 
 CodePoint first_code_point(std::string_view text) {
@@ -188,6 +193,34 @@ std::string printable_lines(std::string_view text) {
     text.remove_prefix(length);
   }
   return out;
+}
+
+std::string percent_encoded(std::string_view text, std::string_view kept) {
+  std::string out;
+  for (const char c : text)
+    if (is_plain(c) || kept.find(c) != std::string_view::npos)
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  return out;
+}
+
+Result<std::string> percent_decoded(std::string_view raw) {
+  std::string text;
+  text.reserve(raw.size());
+  for (std::size_t at = 0; at < raw.size(); ++at) {
+    char byte = raw[at];
+    if (byte == '%') {
+      const int high = at + 2 < raw.size() ? hex_value(raw[at + 1]) : -1;
+      const int low = at + 2 < raw.size() ? hex_value(raw[at + 2]) : -1;
+      if (high < 0 || low < 0) return Error{Errc::invalid, "expected two hexadecimal digits after %"};
+      byte = static_cast<char>(high * 16 + low);
+      at += 2;
+    }
+    if (byte == '\0') return Error{Errc::invalid, "has a NUL"};
+    text += byte;
+  }
+  return text;
 }
 
 }  // namespace weft

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/result.h"
+
 namespace weft {
 
 bool valid_utf8(std::string_view text);  // as RFC 3629: no overlong forms, no surrogates
@@ -38,5 +40,9 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text);  // "0", "4096"
 std::string printable(std::string_view text, std::size_t bytes_max = 120);
 // Escapes the whole text in the same way, but keeps its line ends and tabs.
 std::string printable_lines(std::string_view text);
+// Returns the text with each byte but [A-Za-z0-9_.~-] and those of `kept` as %XX, for a URL.
+std::string percent_encoded(std::string_view text, std::string_view kept = "");
+// Decodes %XX once. Errc::invalid: an escape that is none, or a NUL.
+Result<std::string> percent_decoded(std::string_view raw);
 
 }  // namespace weft

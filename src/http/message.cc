@@ -15,22 +15,12 @@ bool is_same_name(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, {}, lower_ascii, lower_ascii);
 }
 
-Result<std::string> percent_decoded(std::string_view raw) {
-  std::string text;
-  text.reserve(raw.size());
-  for (std::size_t at = 0; at < raw.size(); ++at) {
-    char byte = raw[at];
-    if (byte == '%') {
-      const int high = at + 2 < raw.size() ? hex_value(raw[at + 1]) : -1;
-      const int low = at + 2 < raw.size() ? hex_value(raw[at + 2]) : -1;
-      if (high < 0 || low < 0) return Error{Errc::invalid, "path: expected two hexadecimal digits after %"};
-      byte = static_cast<char>(high * 16 + low);
-      at += 2;
-    }
-    if (byte == '\0') return Error{Errc::invalid, "path: has a NUL"};
-    text += byte;
-  }
-  return text;
+// A blank may be a plus.
+Result<std::string> argument_decoded(std::string text) {
+  std::ranges::replace(text, '+', ' ');
+  auto decoded = percent_decoded(text);
+  if (decoded.ok()) return decoded;
+  return Error{Errc::invalid, fmt::format("argument: {}", decoded.error().message)};
 }
 
 // The bytes from `first` to `last`, which is included.
@@ -59,14 +49,40 @@ Result<HttpPath> parse_http_path(std::string_view raw) {
     return Error{Errc::invalid, fmt::format("path: expected at most {} segments", limits::kHttpSegmentsMax)};
   HttpPath path;
   for (const std::string_view piece : split(raw.substr(1), '/')) {
-    WEFT_TRY(std::string segment, percent_decoded(piece));
+    auto segment = percent_decoded(piece);
+    if (!segment.ok()) return Error{Errc::invalid, fmt::format("path: {}", segment.error().message)};
     path.text += '/';
-    path.text += segment;
-    path.segments.push_back(std::move(segment));
+    path.text += *segment;
+    path.segments.push_back(*std::move(segment));
   }
   for (const std::string_view name : split(path.text, '/'))
     if (name == "." || name == "..") return Error{Errc::invalid, "path: expected no . or .."};
   return path;
+}
+
+Result<HttpFields> decode_http_arguments(const HttpFields& raw) {
+  if (raw.size() > limits::kHttpArgumentsMax)
+    return Error{Errc::invalid,
+                 fmt::format("expected at most {} arguments, got {}", limits::kHttpArgumentsMax, raw.size())};
+  HttpFields arguments;
+  arguments.reserve(raw.size());
+  for (const auto& [raw_name, raw_value] : raw) {
+    WEFT_TRY(std::string name, argument_decoded(raw_name));
+    WEFT_TRY(std::string value, argument_decoded(raw_value));
+    arguments.emplace_back(std::move(name), std::move(value));
+  }
+  return arguments;
+}
+
+Result<HttpFields> parse_http_form(std::string_view form) {
+  HttpFields raw;
+  for (const std::string_view piece : split(form, '&')) {
+    if (piece.empty()) continue;
+    if (raw.size() > limits::kHttpArgumentsMax) break;
+    const auto equals = std::min(piece.find('='), piece.size());
+    raw.emplace_back(piece.substr(0, equals), piece.substr(std::min(equals + 1, piece.size())));
+  }
+  return decode_http_arguments(raw);
 }
 
 HttpPart parse_http_range(std::string_view range, std::uint64_t size) {
@@ -91,10 +107,16 @@ std::optional<std::string_view> HttpRequest::field(std::string_view name) const 
   return std::nullopt;
 }
 
+std::optional<std::string_view> HttpRequest::argument(std::string_view name) const {
+  for (const auto& [own, value] : arguments)
+    if (own == name) return value;
+  return std::nullopt;
+}
+
 HttpPart HttpRequest::part_of(std::uint64_t size, std::string_view etag) const {
   const HttpPart whole{HttpPart::Kind::whole, 0, size, size};
   const auto range = field("Range");
-  if (is_head || !range) return whole;
+  if (method != Method::get || !range) return whole;
   if (const auto condition = field("If-Range"); condition && (etag.empty() || *condition != etag)) return whole;
   return parse_http_range(*range, size);
 }

@@ -11,9 +11,11 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -42,26 +44,41 @@ MHD_Result add_field(void* fields, MHD_ValueKind /*kind*/, const char* name, con
   return MHD_YES;
 }
 
-// Looks for a body in one field, and goes on while there is none. libmicrohttpd reads a body after any
-// Transfer-Encoding, and believes the first Content-Length.
-MHD_Result find_body(void* has_body, MHD_ValueKind /*kind*/, const char* name, const char* value) {
-  const bool is_zero = value != nullptr && std::strcmp(value, "0") == 0;
-  const bool found =
-      strcasecmp(name, "Transfer-Encoding") == 0 || (strcasecmp(name, "Content-Length") == 0 && !is_zero);
-  if (found) *static_cast<bool*>(has_body) = true;
-  return found ? MHD_NO : MHD_YES;
+// The fields of a request that announce a body. libmicrohttpd reads a body after any Transfer-Encoding, and believes
+// the first Content-Length.
+struct BodyFields {
+  bool is_encoded = false;
+  std::vector<std::string> lengths;
+};
+
+MHD_Result note_body(void* seen, MHD_ValueKind /*kind*/, const char* name, const char* value) {
+  auto& body = *static_cast<BodyFields*>(seen);
+  if (strcasecmp(name, "Transfer-Encoding") == 0) body.is_encoded = true;
+  if (strcasecmp(name, "Content-Length") == 0) body.lengths.emplace_back(value == nullptr ? "" : value);
+  return MHD_YES;
 }
 
-// An answer to a request whose header alone decides it. Its connection ends, since a body may follow.
-std::optional<HttpReply> refusal_of(MHD_Connection* connection, std::string_view method) {
-  if (method != "GET" && method != "HEAD") {
-    HttpReply reply = http_text(405, "GET and HEAD only\n");
-    reply.fields.emplace_back("Allow", "GET, HEAD");
+// Returns the number of bytes of a body that may be read; nothing for any other body.
+std::optional<std::uint64_t> length_of(const BodyFields& body) {
+  if (body.is_encoded || body.lengths.size() > 1) return std::nullopt;
+  return body.lengths.empty() ? 0 : parse_u64(body.lengths.front());
+}
+
+// An answer to a request whose header alone decides it. Its connection ends, since a body may follow. `body_max`: bytes
+// of a POST; 0: it is refused.
+std::optional<HttpReply> refusal_of(MHD_Connection* connection, std::string_view method, std::size_t body_max) {
+  const bool is_post = method == "POST" && body_max > 0;
+  if (method != "GET" && method != "HEAD" && !is_post) {
+    HttpReply reply = http_text(405, body_max > 0 ? "GET, HEAD and POST only\n" : "GET and HEAD only\n");
+    reply.fields.emplace_back("Allow", body_max > 0 ? "GET, HEAD, POST" : "GET, HEAD");
     return reply;
   }
-  bool has_body = false;
-  MHD_get_connection_values(connection, MHD_HEADER_KIND, find_body, &has_body);
-  if (has_body) return http_text(413, "expected no body\n");
+  BodyFields body;
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, note_body, &body);
+  const auto length = length_of(body);
+  if (is_post && (!length || body.lengths.empty())) return http_text(411, "expected one Content-Length\n");
+  if (is_post && *length > body_max) return http_text(413, fmt::format("expected at most {} bytes\n", body_max));
+  if (!is_post && length != std::uint64_t{0}) return http_text(413, "expected no body\n");
   return std::nullopt;
 }
 
@@ -88,8 +105,12 @@ Status check_length(const HttpFile& file) {
                fmt::format("file: expected {} bytes at {}, has {} in all", file.length, file.offset, size)};
 }
 
+Response head_response(std::uint64_t length) {
+  return Response(MHD_create_response_from_callback(length, 1, no_bytes, nullptr, nullptr));
+}
+
 Result<Response> file_response(HttpFile& file, bool is_head) {
-  if (is_head) return Response(MHD_create_response_from_callback(file.length, 1, no_bytes, nullptr, nullptr));
+  if (is_head) return head_response(file.length);
   if (file.length == 0) return text_response("");
   WEFT_CHECK(check_length(file));
   Response response(MHD_create_response_from_fd_at_offset64(file.length, file.fd.get(), file.offset));
@@ -97,17 +118,25 @@ Result<Response> file_response(HttpFile& file, bool is_head) {
   return response;
 }
 
-Result<Response> response_of(HttpReply& reply, bool is_head) {
-  auto* const text = std::get_if<std::string>(&reply.body);
-  auto made =
-      text != nullptr ? Result<Response>(text_response(*text)) : file_response(std::get<HttpFile>(reply.body), is_head);
-  WEFT_TRY(Response response, std::move(made));
-  if (!response) return Error{Errc::io, "libmicrohttpd made no response"};
-  for (const auto& [name, value] : reply.fields)
-    if (MHD_add_response_header(response.get(), name.c_str(), value.c_str()) != MHD_YES)
+// The content of an answer while libmicrohttpd sends it. The response owns it.
+struct Sending {
+  HttpContent content;
+  std::function<Result<std::size_t>(const HttpContent& content, std::uint64_t offset, std::span<std::byte> out)> read;
+
+  static ssize_t next(void* sending, std::uint64_t position, char* bytes, std::size_t size) noexcept {
+    const auto& self = *static_cast<const Sending*>(sending);
+    const auto got = self.read(self.content, position, std::as_writable_bytes(std::span(bytes, size)));
+    return got.ok() ? static_cast<ssize_t>(*got) : MHD_CONTENT_READER_END_WITH_ERROR;
+  }
+  static void end(void* sending) noexcept { delete static_cast<Sending*>(sending); }
+};
+
+Status add_fields(MHD_Response* response, const HttpFields& fields) {
+  for (const auto& [name, value] : fields)
+    if (MHD_add_response_header(response, name.c_str(), value.c_str()) != MHD_YES)
       return Error{Errc::internal,
                    fmt::format("header field {}: expected another value than {}", name, printable(value))};
-  return response;
+  return {};
 }
 
 }  // namespace
@@ -130,40 +159,100 @@ struct HttpServer::Library {
     server.bell_.ring();
   }
 
-  static void note_answered(void* user, MHD_Connection* connection, void** /*seen*/,
+  // The state of one request.
+  struct Exchange {
+    std::string body;
+    std::shared_ptr<const void> keeper;  // of the file that is being sent
+  };
+
+  static void note_answered(void* user, MHD_Connection* connection, void** exchange,
                             MHD_RequestTerminationCode /*code*/) noexcept {
+    delete static_cast<Exchange*>(std::exchange(*exchange, nullptr));
     static_cast<HttpServer*>(user)->connections_.answered(socket_of(connection));
   }
 
-  // libmicrohttpd calls this after the header, and again after the body, which is empty. Only after the second call may
-  // another request follow on the connection.
+  // libmicrohttpd calls this after the header, for each part of a body, and again after the body, which may be empty.
+  // Only after the last call may another request follow on the connection.
   static MHD_Result answer(void* user, MHD_Connection* connection, const char* url, const char* method,
-                           const char* /*version*/, const char* /*body*/, std::size_t* /*body_size*/,
-                           void** seen) noexcept {
+                           const char* /*version*/, const char* part, std::size_t* part_size, void** state) noexcept {
     auto& server = *static_cast<HttpServer*>(user);
-    const bool is_head = std::string_view(method) == "HEAD";
-    if (std::exchange(*seen, user) == nullptr) {
-      auto refusal = refusal_of(connection, method);
-      return refusal ? send(server, connection, std::move(*refusal), is_head) : MHD_YES;
+    const HttpRequest::Method known = method_of(method);
+    if (*state == nullptr) {
+      auto refusal = refusal_of(connection, method, server.options_.body_max);
+      auto* const exchange = std::make_unique<Exchange>().release();
+      *state = exchange;
+      return refusal ? send(server, connection, std::move(*refusal), known, *exchange) : MHD_YES;
+    }
+    auto& exchange = *static_cast<Exchange*>(*state);
+    if (*part_size > 0) {
+      if (exchange.body.size() + *part_size > server.options_.body_max) return MHD_NO;
+      exchange.body.append(part, std::exchange(*part_size, 0));
+      return MHD_YES;
     }
     HttpRequest request;
-    request.is_head = is_head;
+    request.method = known;
+    request.body = std::move(exchange.body);
     MHD_get_connection_values(connection, MHD_HEADER_KIND, add_field, &request.fields);
-    return send(server, connection, server.reply_to(std::move(request), url, socket_of(connection)), is_head);
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_field, &request.arguments);
+    return send(server, connection, server.reply_to(std::move(request), url, socket_of(connection)), known, exchange);
   }
 
-  static MHD_Result send(HttpServer& server, MHD_Connection* connection, HttpReply reply, bool is_head) {
-    auto response = response_of(reply, is_head);
+  static HttpRequest::Method method_of(std::string_view method) {
+    if (method == "HEAD") return HttpRequest::Method::head;
+    return method == "POST" ? HttpRequest::Method::post : HttpRequest::Method::get;
+  }
+
+  static MHD_Result send(HttpServer& server, MHD_Connection* connection, HttpReply reply, HttpRequest::Method method,
+                         Exchange& exchange) {
+    const bool is_head = method == HttpRequest::Method::head;
+    auto response = response_of(server, connection, reply, is_head);
     if (!response.ok()) {
       const std::string& problem = response.error().message;
       if (server.rare_.due(problem)) log_warning("{}: no answer: {}", server.options_.name, problem);
       reply = http_text(500, "weftd cannot send this answer\n");
-      response = response_of(reply, is_head);
+      response = response_of(server, connection, reply, is_head);
       if (!response.ok()) return MHD_NO;
     }
+    if (auto* const file = std::get_if<HttpFile>(&reply.body)) exchange.keeper = std::move(file->keeper);
     if (server.connections_.is_full()) MHD_add_response_header(response->get(), "Connection", "close");
     server.connections_.sending(socket_of(connection));
     return MHD_queue_response(connection, static_cast<unsigned>(reply.status), response->get());
+  }
+
+  static Result<Response> response_of(HttpServer& server, MHD_Connection* connection, HttpReply& reply, bool is_head) {
+    WEFT_TRY(Response response, body_response(server, connection, reply, is_head));
+    if (!response) return Error{Errc::io, "libmicrohttpd made no response"};
+    WEFT_CHECK(add_fields(response.get(), reply.fields));
+    return response;
+  }
+
+  static Result<Response> body_response(HttpServer& server, MHD_Connection* connection, HttpReply& reply,
+                                        bool is_head) {
+    if (const auto* const text = std::get_if<std::string>(&reply.body)) return text_response(*text);
+    if (auto* const file = std::get_if<HttpFile>(&reply.body)) return file_response(*file, is_head);
+    auto& content = std::get<HttpContent>(reply.body);
+    if (is_head) return head_response(content.length);
+    const std::uint64_t length = content.length;
+    auto sending = std::make_unique<Sending>(Sending{
+        std::move(content), [&server, socket = socket_of(connection)](const HttpContent& of, auto offset, auto out) {
+          return read(server, socket, of, offset, out);
+        }});
+    Response response(MHD_create_response_from_callback(length, limits::kHttpContentBytes, Sending::next, sending.get(),
+                                                        Sending::end));
+    if (response) static_cast<void>(sending.release());
+    return response;
+  }
+
+  // The connection is not slow while the content waits for its bytes.
+  static Result<std::size_t> read(HttpServer& server, int socket, const HttpContent& content, std::uint64_t offset,
+                                  std::span<std::byte> out) {
+    server.connections_.answering(socket);
+    auto got = content.read(offset, out);
+    server.connections_.sending(socket);
+    if (got.ok() && *got == 0) got = Error{Errc::io, "the content ends early"};
+    if (!got.ok() && server.rare_.due(got.error().message))
+      log_warning("{}: an answer ends early: {}", server.options_.name, got.error().message);
+    return got;
   }
 };
 
@@ -240,7 +329,10 @@ HttpReply HttpServer::reply_to(HttpRequest request, std::string_view raw_path, i
   if (raw_path.size() > limits::kHttpPathMax) return http_text(414, "the path is too long\n");
   auto path = parse_http_path(raw_path);
   if (!path.ok()) return http_text(400, path.error().message + "\n");
+  auto arguments = decode_http_arguments(request.arguments);
+  if (!arguments.ok()) return http_text(400, arguments.error().message + "\n");
   request.path = std::move(path).value();
+  request.arguments = std::move(arguments).value();
   request.cancelled = [this, socket] { return is_ending_ || wait_for(socket, POLLRDHUP, kAtOnce); };
   connections_.answering(socket);
   return handler_(request);

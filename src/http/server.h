@@ -1,4 +1,4 @@
-// An HTTP/1.1 server for GET and HEAD, by libmicrohttpd (in the .cc). weftd has no other one.
+// An HTTP/1.1 server for GET, HEAD and small POST requests, by libmicrohttpd (in the .cc). weftd has no other one.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,10 @@ namespace weft {
 // - While the server is full, further clients wait in the kernel. The server then ends the connection that has waited
 //   longest for a request, so that idle clients delay no other client for long. It also ends each connection after the
 //   answer.
-// - Request line and header fields fit in limits::kHttpMemory; larger ones get 414 or 431. A request with a body gets
-//   413, another method 405, and a path that parse_http_path() refuses 400. The handler sees none of these requests.
+// - Request line and header fields fit in limits::kHttpMemory; larger ones get 414 or 431. A GET or HEAD with a body
+// and
+//   a POST with a larger body than the options allow get 413, a POST without Content-Length 411, another method 405,
+//   and a path or arguments that cannot be decoded 400. The handler sees none of these requests.
 class HttpServer {
  public:
   // Called for each request on a thread of its connection, so several at once. Must not throw. May wait for any time if
@@ -45,6 +47,7 @@ class HttpServer {
     std::uint16_t port = 0;             // 0: a free one
     std::size_t connections_max = 64;
     std::chrono::milliseconds patience = std::chrono::seconds(5);
+    std::size_t body_max = 0;   // bytes of the body of a POST; 0: no POST
     std::string name = "http";  // of the port, in messages
   };
 

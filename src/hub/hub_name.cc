@@ -96,17 +96,6 @@ std::string text_of(const HubName& repository) {
   return fmt::format("{}{}{}", kHubScheme, repository.kind == VersionKind::dataset ? kDatasets : "", repository.name);
 }
 
-std::string percent_encoded(std::string_view text, std::string_view kept) {
-  std::string out;
-  for (const char c : text)
-    if (is_alphanumeric(c) || std::string_view("_.~-").find(c) != std::string_view::npos ||
-        kept.find(c) != std::string_view::npos)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-  return out;
-}
-
 HubUrls::HubUrls(std::string endpoint, const HubName& repository) {
   const bool is_dataset = repository.kind == VersionKind::dataset;
   page_ = fmt::format("{}/{}{}", endpoint, is_dataset ? kDatasets : "", repository.name);

@@ -31,9 +31,6 @@ Status check_hub_name(std::string_view name);
 // Checks a revision: a name that git accepts for a branch, of at most limits::kHubRevisionMax bytes. Errc::invalid.
 Status check_hub_revision(std::string_view revision);
 
-// Returns the text with each byte but [A-Za-z0-9_.~-] and those of `kept` as %XX.
-std::string percent_encoded(std::string_view text, std::string_view kept = "");
-
 // The URLs of one repository. Names, revisions and paths were checked before.
 class HubUrls {
  public:

@@ -173,6 +173,17 @@ Result<std::size_t> read_next(int fd, std::span<std::byte> out, std::string_view
   return static_cast<std::size_t>(got);
 }
 
+Status check_private_file(const struct stat& st, std::string_view kind, std::string_view where) {
+  if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, fmt::format("{} {}: expected a regular file", kind, where)};
+  if (st.st_uid != own_user() && st.st_uid != 0)
+    return Error{Errc::permission,
+                 fmt::format("{} {}: expected owner {} or root, got {}", kind, where, own_user(), st.st_uid)};
+  if ((st.st_mode & 077U) == 0) return {};
+  return Error{Errc::permission,
+               fmt::format("{} {}: others can read or write it: expected mode 0600 or 0400, got {:04o}", kind, where,
+                           st.st_mode & 07777U)};
+}
+
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where) {
   WEFT_TRY(std::size_t got, read_some(fd, offset, out, where));
   if (got != out.size())

@@ -76,6 +76,9 @@ Status give_to_group(int directory, gid_t group, std::string_view where);
 Status set_mode(int fd, mode_t mode, std::string_view where);
 Result<struct stat> stat_file(const std::string& path);  // follows links
 Result<struct stat> stat_fd(int fd, std::string_view where);
+// Checks that a file with a secret is a regular one of this user or of root, and that others cannot read or write it.
+// `kind`: "key file". Errc::invalid, Errc::permission.
+Status check_private_file(const struct stat& st, std::string_view kind, std::string_view where);
 Status read_exact(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view where);  // short: Errc::io
 Result<std::size_t> read_some(int fd, std::uint64_t offset, std::span<std::byte> out,
                               std::string_view where);  // fewer bytes only at the end

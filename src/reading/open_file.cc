@@ -105,6 +105,7 @@ class BlobFile final : public OpenFile {
   Result<MemoryParts> in_memory(std::uint64_t offset, std::size_t count) override;
   bool better_in_memory() const override { return read_on_ && read_on_->in_large_pages(); }
   int backing_fd() const override;
+  std::optional<LocalPlace> place_of(Range range) const override;
   void opened() override {
     if (prefetch_) prefetch_->begin();
   }
@@ -156,6 +157,15 @@ int BlobFile::backing_fd() const {
   if (!head_.empty() || runs_.size() != 1) return -1;
   const Run& run = runs_.front();
   return run.place.offset == 0 && run.place.pack->size() == size_ ? run.place.pack->fd() : -1;
+}
+
+std::optional<LocalPlace> BlobFile::place_of(Range range) const {
+  const auto behind = std::ranges::upper_bound(runs_, range.offset, {}, &Run::offset);
+  if (behind == runs_.begin()) return std::nullopt;
+  const Run& run = *std::prev(behind);
+  const std::uint64_t within = range.offset - run.offset;
+  if (within > run.length || range.length > run.length - within) return std::nullopt;
+  return LocalPlace{run.place.pack->fd(), run.place.offset + within};
 }
 
 class TextFile final : public OpenFile {

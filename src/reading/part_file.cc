@@ -19,6 +19,10 @@ class PartFile final : public OpenFile {
   }
   bool better_in_memory() const override { return whole_->better_in_memory(); }
   int backing_fd() const override { return -1; }
+  std::optional<LocalPlace> place_of(Range range) const override {
+    if (range.offset > part_.length || range.length > part_.length - range.offset) return std::nullopt;
+    return whole_->place_of({part_.offset + range.offset, range.length});
+  }
 
  private:
   std::size_t count(std::uint64_t offset, std::size_t wanted) const {

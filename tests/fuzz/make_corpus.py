@@ -70,6 +70,16 @@ def write_etcd():
     write(target, "key", b"v/org/bert@000000000000000a")
 
 
+def write_hub_request():
+    form = b"\n\nnode:8080\napplication/x-www-form-urlencoded\npaths=a&paths=b+c%2Fd&expand=false"
+    write("hub_request", "form", b"/api/models/org/bert/paths-info/main" + form)
+    write("hub_request", "json", b"/api/datasets/c4/paths-info/1\n\n[::1]:80\napplication/json\n" + b'{"paths":["a","b"]}')
+    write("hub_request", "tree", b"/api/models/org/bert/tree/refs%2Fpr%2F1/a%20b?\nrecursive=true&cursor=1.2%3Aa%2Fb\nh\n\n")
+    write("hub_request", "file", b"/datasets/org/c4/resolve/main/sub/model.safetensors\n\n\n\n")
+    write("hub_request", "parent", b"/org/bert/resolve/main/..%2fx\n\n\n\n")
+    write("hub_request", "refs", b"/api/models/bert/refs\n")
+
+
 def write_hub_listing():
     target = "hub_listing"
     sha1, sha256 = "a" * 40, "b" * 64
@@ -297,6 +307,7 @@ if __name__ == "__main__":
     write_control()
     write_etcd()
     write_hub_listing()
+    write_hub_request()
     write_bases()
     write_safetensors()
     write_index()

@@ -92,6 +92,12 @@ enum class ReadMode : std::uint8_t {
   streamed,  // past the page cache if possible: large parts are fetched during the read, and kept as they come
 };
 
+// Bytes in a local file, from an offset on.
+struct LocalPlace {
+  int fd = -1;  // owned by another object
+  std::uint64_t offset = 0;
+};
+
 // An open file. Holds the locks that keep its bytes; reads from any thread.
 class OpenFile {
  public:
@@ -109,6 +115,12 @@ class OpenFile {
   // Returns a local file that is, byte for byte, this whole file, for passthrough; -1 if there is none. Valid while
   // this object lives.
   virtual int backing_fd() const = 0;
+  // Returns the place of these bytes in a local file; nothing if no file has them in one piece. Valid while this object
+  // lives.
+  virtual std::optional<LocalPlace> place_of(Range range) const {
+    if (backing_fd() < 0 || range.offset > size() || range.length > size() - range.offset) return std::nullopt;
+    return LocalPlace{backing_fd(), range.offset};
+  }
   virtual ReadMode mode() const { return ReadMode::cached; }
   // Returns the whole pages of the record that contains this byte. A program that maps the file and reads one of these
   // pages soon needs the others. The last page may extend beyond the end of the file. Nothing: the file is not read by
@@ -178,6 +190,8 @@ class Vfs {
   virtual Result<struct statvfs> statfs() = 0;  // of the store's file system
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<Xattrs> xattrs(Ino ino) = 0;
+  // Returns the plain SHA-256 of a published file (File::sha256), or nothing for any other inode.
+  virtual Result<std::optional<Digest>> sha256_of(Ino ino) = 0;
   // Returns a position that changes with each commit of any process. Later answers include all commits up to it.
   virtual Result<std::uint64_t> position() = 0;
   // Returns the lines of .weft/events after a position from position() or EventLines, a long history in parts; nothing

@@ -43,14 +43,7 @@ Nonce nonce_of(std::uint64_t number) {
 }
 
 Status check_key_file(const std::string& path, const struct stat& st) {
-  if (!S_ISREG(st.st_mode)) return Error{Errc::invalid, fmt::format("key file {}: expected a regular file", path)};
-  if (st.st_uid != own_user() && st.st_uid != 0)
-    return Error{Errc::permission,
-                 fmt::format("key file {}: expected owner {} or root, got {}", path, own_user(), st.st_uid)};
-  if ((st.st_mode & 077U) != 0)
-    return Error{Errc::permission, fmt::format("key file {}: others can read or write it: expected mode 0600 or 0400, "
-                                               "got {:04o}",
-                                               path, st.st_mode & 07777U)};
+  WEFT_CHECK(check_private_file(st, "key file", path));
   const auto size = static_cast<std::uint64_t>(st.st_size);
   if (size < kSecretBytes || size > limits::kKeyFileMax)
     return Error{Errc::invalid, fmt::format("key file {}: expected {} to {} bytes, got {}", path, kSecretBytes,

@@ -80,3 +80,24 @@ TEST_CASE("a change of a message is later than the one before, and never after t
   row.message = "text";
   CHECK_FALSE(at(7).value());  // it has this message already
 }
+
+TEST_CASE("each byte but the plain ones is encoded, and decoding gives it back") {
+  CHECK(percent_encoded("aZ09_.~-") == "aZ09_.~-");
+  CHECK(percent_encoded("a b/c%\xc3\xa9") == "a%20b%2Fc%25%C3%A9");
+  CHECK(percent_encoded("a/b c", "/") == "a/b%20c");
+  std::string all;
+  for (int byte = 1; byte < 256; ++byte) all += static_cast<char>(byte);
+  CHECK(percent_decoded(percent_encoded(all)).value() == all);
+}
+
+TEST_CASE("decoding is done once, and refuses what is no escape") {
+  CHECK(percent_decoded("%2fa%2Fb+c").value() == "/a/b+c");
+  CHECK(percent_decoded("%252e").value() == "%2e");
+  CHECK(percent_decoded("").value().empty());
+  for (const char* raw : {"%", "%2", "a%", "%zz", "%2g", "%%20"}) {
+    CAPTURE(raw);
+    CHECK(percent_decoded(raw).error().code == Errc::invalid);
+  }
+  CHECK(percent_decoded("a%00b").error().code == Errc::invalid);
+  CHECK(percent_decoded(std::string_view("a\0b", 3)).error().code == Errc::invalid);
+}

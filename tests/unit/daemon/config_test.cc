@@ -66,6 +66,31 @@ gc = "root"
   CHECK(config->gc.users.contains(0));
 }
 
+TEST_CASE("clients of a hub are served on the loopback, and elsewhere with a token") {
+  const auto with = [](const std::string& table) { return config_of("store = '/s'\n[hub]\n" + table); };
+  CHECK(!config_of("store = '/s'")->hub_listen.has_value());
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{{"127.0.0.1:80", "127.0.0.1"},
+                                                                          {"127.1.2.3:80", "127.1.2.3"},
+                                                                          {"[::1]:80", "::1"},
+                                                                          {"localhost:80", "127.0.0.1"}}) {
+    CAPTURE(row.first);
+    const auto config = with("listen = '" + row.first + "'");
+    REQUIRE(config.ok());
+    CHECK(config->hub_listen->host == row.second);
+    CHECK(config->hub_listen->port == 80);
+  }
+  CHECK(with("listen = '0.0.0.0:80'\ntoken_file = '/t'")->hub_listen->host == "0.0.0.0");
+  for (const std::string text : {"0.0.0.0:80", "[::]:80", "10.0.0.7:80", "127.0.0.1", "127.0.0.1:0", "127.evil.com:80",
+                                 "[::ffff:127.0.0.1]:80", "127.0.0.1:99999"}) {
+    CAPTURE(text);
+    const auto config = with("listen = '" + text + "'");
+    REQUIRE(!config.ok());
+    CHECK(config.error().message.find(":3: hub.listen: expected ") != std::string::npos);
+  }
+  CHECK(with("token_file = '/t'").error().message.find("hub.token_file: expected hub.listen with it") !=
+        std::string::npos);
+}
+
 TEST_CASE("mistakes are named with their line") {
   for (const auto& mistake : std::vector<std::pair<std::string, std::string>>{
            {"store = '/s'\nstoer = '/s'", ":2: unknown key stoer"},

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "testing.h"
 
 namespace weft {
 namespace {
 
 using Kind = HttpPart::Kind;
 using Segments = std::vector<std::string>;
+using testing::must;
 
 bool is_refused(std::string_view raw) {
   const auto path = parse_http_path(raw);
@@ -84,6 +86,25 @@ TEST_CASE("a single range is a part, and what is none is the whole") {
   CHECK(parse_http_range("bytes=-1", 0).kind == Kind::whole);
 }
 
+TEST_CASE("arguments of a query and of a form are decoded in their order") {
+  const HttpFields expected = {{"paths", "a b/c"}, {"paths", "x=y"}, {"expand", ""}, {"", "v"}, {"", ""}};
+  CHECK(must(parse_http_form("paths=a+b%2Fc&paths=x%3Dy&&expand&=v&=")) == expected);
+  CHECK(must(parse_http_form("")).empty());
+  CHECK(must(parse_http_form("a=b=c")) == HttpFields{{"a", "b=c"}});
+  for (const char* form : {"a=%", "%zz=1", "a=%00"}) {
+    CAPTURE(form);
+    CHECK(parse_http_form(form).error().code == Errc::invalid);
+  }
+  std::string many;
+  for (std::size_t i = 0; i < limits::kHttpArgumentsMax; ++i) many += "a&";
+  CHECK(must(parse_http_form(many)).size() == limits::kHttpArgumentsMax);
+  CHECK(parse_http_form(many + "a").error().code == Errc::invalid);
+  HttpRequest request;
+  request.arguments = {{"a", "1"}, {"a", "2"}};
+  CHECK(request.argument("a") == "1");
+  CHECK_FALSE(request.argument("A").has_value());
+}
+
 TEST_CASE("a range counts for GET, and only for the content that If-Range names") {
   HttpRequest request;
   CHECK(request.part_of(10).kind == Kind::whole);
@@ -91,9 +112,9 @@ TEST_CASE("a range counts for GET, and only for the content that If-Range names"
   CHECK(request.field("range") == "bytes=1-2");
   CHECK_FALSE(request.field("ranges").has_value());
   CHECK(request.part_of(10).offset == 1);
-  request.is_head = true;
+  request.method = HttpRequest::Method::head;
   CHECK(request.part_of(10).kind == Kind::whole);
-  request.is_head = false;
+  request.method = HttpRequest::Method::get;
   request.fields.emplace_back("If-Range", "\"a\"");
   CHECK(request.part_of(10, "\"a\"").kind == Kind::range);
   CHECK(request.part_of(10, "\"b\"").kind == Kind::whole);

@@ -3,13 +3,17 @@
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -179,7 +183,7 @@ struct Files {
     HttpReply reply = http_part_reply(part);
     reply.fields.emplace_back("ETag", "\"e\"");
     if (part.kind == HttpPart::Kind::unsatisfiable) return reply;
-    Fd fd = request.is_head ? Fd() : must(open_file(dir / "file", O_RDONLY));
+    Fd fd = request.method == HttpRequest::Method::head ? Fd() : must(open_file(dir / "file", O_RDONLY));
     reply.body = HttpFile{std::move(fd), part.offset, part.length};
     return reply;
   }
@@ -212,6 +216,80 @@ TEST_CASE("a file is sent whole and in ranges") {
   CHECK(several.starts_with("HTTP/1.1 200 "));
   CHECK(body_of(several).size() == Files::kSize);
   CHECK(client.ask("GET", "/f", "Range: bytes=0-1\r\nIf-Range: \"other\"\r\n").starts_with("HTTP/1.1 200 "));
+}
+
+TEST_CASE("a content is read while it is sent, and an error closes the connection") {
+  constexpr std::size_t kSize = 3'000'000;
+  const std::vector<std::byte> bytes = testing::random_bytes(kSize, 8);
+  const auto server = serve([&](const HttpRequest& request) {
+    HttpReply reply;
+    const std::size_t whole = request.path.text == "/cut" ? 1'000'000 : kSize;
+    reply.body = HttpContent{kSize, [&bytes, whole](std::uint64_t offset, std::span<std::byte> out) {
+                               const std::size_t count = std::min<std::size_t>({out.size(), whole - offset, 70'001});
+                               std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), count, out.begin());
+                               return Result<std::size_t>(count);
+                             }};
+    return reply;
+  });
+  RawClient client(server->port());
+  const std::string head = client.ask("HEAD", "/");
+  CHECK(has(head, "Content-Length: 3000000"));
+  CHECK(body_of(client.ask("GET", "/")) == testing::as_text(bytes));
+  RawClient other(server->port());
+  other.send(RawClient::request("GET", "/cut"));
+  const std::string cut = other.all();
+  CHECK(cut.starts_with("HTTP/1.1 200 "));
+  CHECK(body_of(cut) == testing::as_text(bytes).substr(0, 1'000'000));
+}
+
+TEST_CASE("what an answer keeps lives until its file is sent") {
+  const testing::TempDir dir;
+  testing::write_file(dir / "file", "bytes");
+  std::weak_ptr<const int> kept;
+  const auto server = serve([&](const HttpRequest&) {
+    const auto keeper = std::make_shared<const int>(1);
+    kept = keeper;
+    HttpReply reply;
+    reply.body = HttpFile{must(open_file(dir / "file", O_RDONLY)), 0, 5, keeper};
+    return reply;
+  });
+  RawClient client(server->port());
+  client.send(RawClient::request("GET", "/", "Connection: close\r\n"));
+  CHECK(body_of(client.all()) == "bytes");
+  for (int i = 0; i < 10'000 && !kept.expired(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(kept.expired());
+}
+
+TEST_CASE("a server that takes bodies gives those of POST to the handler") {
+  const auto server = must(
+      HttpServer::open({.patience = std::chrono::minutes(10), .body_max = 100'000}, [](const HttpRequest& request) {
+        std::string text(request.method == HttpRequest::Method::post ? "POST" : "GET");
+        for (const auto& [name, value] : request.arguments) text += fmt::format(" {}={}", name, value);
+        return http_text(200, text + ' ' + request.body);
+      }));
+  RawClient client(server->port());
+  CHECK(body_of(client.ask("GET", "/?a=1&b=%26+%2B&c")) == "GET a=1 b=& + c= ");
+  client.send(RawClient::request("POST", "/?x=y", "Content-Length: 3\r\n") + "abc");
+  CHECK(body_of(client.answer()) == "POST x=y abc");
+  const std::string longest(100'000, 'z');
+  client.send(RawClient::request("POST", "/", "Content-Length: 100000\r\n") + longest);
+  CHECK(body_of(client.answer()) == "POST " + longest);
+  client.send(RawClient::request("POST", "/", "Content-Length: 0\r\n"));
+  CHECK(body_of(client.answer()) == "POST ");
+  CHECK(client.ask("GET", "/?a=%zz").starts_with("HTTP/1.1 400 "));
+  for (const auto& row : std::vector<std::array<std::string, 3>>{{"413", "POST", "Content-Length: 100001\r\n"},
+                                                                 {"411", "POST", ""},
+                                                                 {"411", "POST", "Transfer-Encoding: chunked\r\n"},
+                                                                 {"413", "GET", "Content-Length: 3\r\n"},
+                                                                 {"405", "PUT", "Content-Length: 3\r\n"}}) {
+    const std::string& method = row[1];
+    const std::string& fields = row[2];
+    CAPTURE(method);
+    CAPTURE(fields);
+    RawClient other(server->port());
+    other.send(RawClient::request(method, "/", fields));
+    CHECK(other.all().starts_with("HTTP/1.1 " + row[0] + " "));
+  }
 }
 
 TEST_CASE("an answer that cannot be sent is 500") {

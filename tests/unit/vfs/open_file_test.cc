@@ -50,6 +50,33 @@ TEST_CASE("a file of several packs and a head reads like its parts put together"
   CHECK(read_range(*file, UINT64_MAX, 4).empty());
 }
 
+TEST_CASE("a range of a file has a place if it lies in one piece of a pack") {
+  BlobStore store;
+  const PackId a = store.add_pack("0123456789");
+  const PackId b = store.add_pack("abcdefghij");
+  const std::vector<ContentId> blobs{store.add_blob(1, a, 2, 3), store.add_blob(2, a, 5, 2),
+                                     store.add_blob(3, b, 4, 4)};
+  const auto file = must_open(store, "H", blobs);
+  const std::string expected = "H23456efgh";
+  REQUIRE(file->size() == expected.size());
+  for (std::uint64_t from = 0; from <= expected.size() + 1; ++from)
+    for (std::uint64_t length = 1; length <= expected.size() + 1; ++length) {
+      CAPTURE(from);
+      CAPTURE(length);
+      const auto place = file->place_of({from, length});
+      const bool is_in_first = from >= 1 && from + length <= 6;
+      const bool is_in_second = from >= 6 && from + length <= 10;
+      REQUIRE(place.has_value() == (is_in_first || is_in_second));
+      if (!place) continue;
+      std::string got(length, '\0');
+      must(read_exact(place->fd, place->offset, std::as_writable_bytes(std::span(got)), "place"));
+      CHECK(got == expected.substr(from, length));
+    }
+  CHECK_FALSE(file->place_of({UINT64_MAX, 1}).has_value());
+  CHECK_FALSE(file->place_of({2, UINT64_MAX}).has_value());
+  CHECK_FALSE(open_text("text")->place_of({0, 1}).has_value());
+}
+
 namespace {
 
 std::string random_text(std::size_t count, std::uint64_t seed) {

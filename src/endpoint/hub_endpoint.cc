@@ -1,0 +1,286 @@
+#include "endpoint/hub_endpoint.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "endpoint/hub_answers.h"
+#include "endpoint/served_listing.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
+
+namespace weft {
+namespace {
+
+using What = HubRoute::What;
+using Method = HttpRequest::Method;
+
+constexpr auto kTrimPause = std::chrono::seconds(5);
+
+bool is_missing(const Error& error) {
+  return error.code == Errc::not_found || error.code == Errc::not_dir;
+}
+
+bool is_true(std::optional<std::string_view> argument) {
+  return argument && (*argument == "1" || std::ranges::equal(*argument, std::string_view("true"), {}, lower_ascii));
+}
+
+bool takes_method(What what, Method method) {
+  return what == What::paths ? method == Method::post : method != Method::post;
+}
+
+// True for localhost and for an address in digits, with or without a port.
+bool is_own_host(std::string_view host) {
+  if (host.starts_with('[')) return true;
+  host = host.substr(0, host.find(':'));
+  return host == "localhost" || host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// Clients read the time with a fraction.
+std::string hub_time(std::uint64_t time_ns) {
+  std::string text = utc_time(time_ns);
+  if (text.ends_with('Z')) text.replace(text.size() - 1, 1, ".000Z");
+  return text;
+}
+
+void write_ref(JsonWriter& json, std::string_view name, std::string_view area, const std::string& commit) {
+  json.begin_object().member("name", name).member("ref", fmt::format("refs/{}/{}", area, name));
+  json.member("targetCommit", commit).end_object();
+}
+
+void write_head(JsonWriter& json, const VersionRow& version, const std::string& commit) {
+  const bool is_dataset = version.kind == VersionKind::dataset;
+  json.member("id", version.model_name);
+  if (!is_dataset) json.member("modelId", version.model_name);
+  if (const auto author = split_name(version.model_name).first; !author.empty()) json.member("author", author);
+  json.member("sha", commit).member("lastModified", hub_time(version.time_ns));
+  json.member("createdAt", hub_time(version.time_ns)).member("private", false).member("gated", false);
+  json.member("disabled", false).member("downloads", 0).member("likes", 0).key("tags").begin_array().end_array();
+}
+
+// Reads a published file for an answer.
+Result<std::size_t> read_for(const std::function<bool()>& cancelled, OpenFile& file, std::uint64_t offset,
+                             std::span<std::byte> out) {
+  const ColdWait wait([&] { return !cancelled(); });
+  return file.read(offset, out);
+}
+
+}  // namespace
+
+struct HubEndpoint::Asked {
+  const HttpRequest& request;
+  const HubRoute& route;
+  const ModelRow& model;
+  ServedVersion version;
+
+  std::string content() const { return commit_of(version.row); }
+};
+
+// A client waits a few seconds for the first bytes of a file and then asks again, so no file is fetched whole before.
+HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token)
+    : store_(store),
+      token_(token),
+      vfs_(Vfs::make(store, {.cold = &cold, .cold_policy = ColdPolicy::stream})),
+      served_(store, *vfs_),
+      trimming_("hub endpoint") {
+  trimming_.start([this]() -> Result<Worker::Pause> {
+    vfs_->trim();
+    return Worker::Pause(kTrimPause);
+  });
+}
+
+// Without a token only this machine reaches the endpoint, and a browser is on this machine: a page of another site,
+// whose name leads to the loopback by now, must not read models.
+std::optional<HttpReply> HubEndpoint::refusal_of(const HttpRequest& request) const {
+  if (!token_ && !is_own_host(request.field("Host").value_or("")))
+    return hub_refusal(403, "", "without a token, the host of a request is localhost or an address");
+  if (!token_ || token_->opens(request.field("Authorization"))) return std::nullopt;
+  HttpReply reply = hub_refusal(401, "", "Invalid credentials in Authorization header");
+  reply.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return reply;
+}
+
+HttpReply HubEndpoint::reply(const HttpRequest& request) {
+  if (auto refusal = refusal_of(request)) return *std::move(refusal);
+  const ColdWait wait([&] { return !request.cancelled(); });
+  return routed(request);
+}
+
+// Of the names that a path may have, the first that exists counts.
+HttpReply HubEndpoint::routed(const HttpRequest& request) {
+  const auto routes = hub_routes(request.path);
+  if (routes.empty()) return hub_refusal(404, "", "no such page");
+  for (const HubRoute& route : routes) {
+    const auto model = served_.model(route.repository);
+    if (model.ok()) return answer(request, route, *model);
+    if (!is_missing(model.error())) return failed(request, model.error());
+  }
+  return hub_refusal(
+      404, "RepoNotFound",
+      fmt::format("no {} {}", kind_name(routes.front().repository.kind), printable(routes.front().repository.name)));
+}
+
+HttpReply HubEndpoint::failed(const HttpRequest& request, const Error& error) {
+  if (error.code != Errc::cancelled && rare_.due(error.message))
+    log_warning("hub endpoint: {}: {}", printable(request.path.text), error.message);
+  return hub_failure(error);
+}
+
+HttpReply HubEndpoint::no_entry(const Asked& asked, const Error& error) {
+  if (!is_missing(error)) return failed(asked.request, error);
+  HttpReply reply = hub_refusal(
+      404, "EntryNotFound", fmt::format("no file {} in {}", printable(asked.route.path), spec_of(asked.version.row)));
+  reply.fields.emplace_back("X-Repo-Commit", asked.version.commit);
+  return reply;
+}
+
+HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route, const ModelRow& model) {
+  if (!takes_method(route.what, request.method)) {
+    HttpReply reply = hub_refusal(405, "", "another method is expected here");
+    reply.fields.emplace_back("Allow", route.what == What::paths ? "POST" : "GET, HEAD");
+    return reply;
+  }
+  Asked asked{request, route, model, {}};
+  if (route.what != What::refs) {
+    auto version = served_.version(model, route.revision);
+    if (!version.ok() && !is_missing(version.error())) return failed(request, version.error());
+    if (!version.ok())
+      return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
+    asked.version = *std::move(version);
+  }
+  Result<HttpReply> (HubEndpoint::*const handlers[])(const Asked&) = {
+      &HubEndpoint::info, &HubEndpoint::tree, &HubEndpoint::paths, &HubEndpoint::refs, &HubEndpoint::file};
+  auto reply = (this->*handlers[static_cast<std::size_t>(route.what)])(asked);
+  return reply.ok() ? *std::move(reply) : failed(request, reply.error());
+}
+
+Result<HttpReply> HubEndpoint::info(const Asked& asked) {
+  WEFT_TRY(const ServedEntry root, served_.entry(asked.version.row, ""));
+  const bool with_digests = is_true(asked.request.argument("blobs"));
+  ServedListing listing(*vfs_, root.ino, "", {.recursive = true, .digests = with_digests});
+  JsonWriter json;
+  json.begin_object();
+  write_head(json, asked.version.row, asked.version.commit);
+  json.key("siblings").begin_array();
+  for (std::size_t files = 0; files < limits::kHubSiblingsMax;) {
+    WEFT_TRY(const auto file, listing.next());
+    if (!file) break;
+    if (asked.request.cancelled()) return Error{Errc::cancelled, "the client has left"};
+    if (file->is_directory) continue;
+    write_sibling(json, *file, asked.content(), with_digests);
+    ++files;
+  }
+  json.end_array().end_object();
+  return hub_json(json.take());
+}
+
+Result<HttpReply> HubEndpoint::tree(const Asked& asked) {
+  const HubRoute& route = asked.route;
+  const auto entry = served_.entry(asked.version.row, route.path);
+  if (!entry.ok()) return no_entry(asked, entry.error());
+  if (!entry->file.is_directory) return no_entry(asked, Error{Errc::not_dir, ""});
+  ServedListing listing(*vfs_, entry->ino, route.path, {.recursive = is_true(asked.request.argument("recursive"))});
+  if (const auto cursor = asked.request.argument("cursor"))
+    if (const Status sought = listing.seek(*cursor); !sought.ok()) {
+      if (sought.error().code != Errc::invalid) return sought.error();
+      return hub_refusal(400, "", sought.error().message);
+    }
+  JsonWriter json;
+  json.begin_array();
+  std::string cursor;
+  for (std::size_t rows = 0;; ++rows) {
+    if (rows == limits::kHubRowsPerPage) cursor = listing.cursor();
+    WEFT_TRY(const auto file, listing.next());
+    if (!file) cursor.clear();
+    if (!file || rows == limits::kHubRowsPerPage) break;
+    write_row(json, *file, asked.content());
+  }
+  HttpReply reply = hub_json(json.end_array().take());
+  if (!cursor.empty()) reply.fields.emplace_back("Link", next_page_link(asked.request, cursor));
+  return reply;
+}
+
+Result<HttpReply> HubEndpoint::paths(const Asked& asked) {
+  const auto paths = named_paths(asked.request);
+  if (!paths.ok()) return hub_refusal(400, "", paths.error().message);
+  JsonWriter json;
+  json.begin_array();
+  for (const std::string& path : *paths) {
+    if (asked.request.cancelled()) return Error{Errc::cancelled, "the client has left"};
+    const auto entry = served_.entry(asked.version.row, path);
+    if (!entry.ok() && !is_missing(entry.error())) return entry.error();
+    if (entry.ok() && !path.empty()) write_row(json, entry->file, asked.content());
+  }
+  return hub_json(json.end_array().take());
+}
+
+// Tags first, then the newest numbers. Both are tags for a client.
+Result<HttpReply> HubEndpoint::refs(const Asked& asked) {
+  const ModelRow& model = asked.model;
+  std::map<std::uint64_t, std::string> commits;  // by the number of a live version
+  WEFT_CHECK(each_row(store_, list_versions(model.id), [&](const VersionRow& version) -> Status {
+    if (!version.removed) commits.emplace(version.number, commit_of(version));
+    if (commits.size() > limits::kHubRefsMax) commits.erase(commits.begin());
+    return {};
+  }));
+  WEFT_TRY(const ServedVersion main, served_.version(model, kMainRevision));
+  JsonWriter json;
+  json.begin_object().key("branches").begin_array();
+  write_ref(json, kMainRevision, "heads", main.commit);
+  json.end_array().key("converts").begin_array().end_array().key("tags").begin_array();
+  WEFT_CHECK(each_row(store_, list_tags(model.id), [&](const TagRow& tag) -> Status {
+    const auto commit = commits.find(tag.number);
+    if (commit != commits.end() && tag.name != kMainRevision) write_ref(json, tag.name, "tags", commit->second);
+    return {};
+  }));
+  for (const auto& [number, commit] : commits) write_ref(json, std::to_string(number), "tags", commit);
+  json.end_array().end_object();
+  return hub_json(json.take());
+}
+
+Result<HttpReply> HubEndpoint::file(const Asked& asked) {
+  const auto entry = served_.entry(asked.version.row, asked.route.path);
+  if (!entry.ok()) return no_entry(asked, entry.error());
+  if (entry->file.is_directory) return no_entry(asked, Error{Errc::not_found, ""});
+  const std::string etag = etag_of(entry->file, asked.content());
+  const HttpPart part = asked.request.part_of(entry->file.size, etag);
+  HttpReply reply = http_part_reply(part);
+  reply.fields.emplace_back("ETag", etag);
+  reply.fields.emplace_back("X-Repo-Commit", asked.version.commit);
+  reply.fields.emplace_back("X-Linked-Size", std::to_string(entry->file.size));
+  if (part.kind == HttpPart::Kind::unsatisfiable) return reply;
+  reply.fields.emplace_back("Content-Type", "application/octet-stream");
+  return bytes_of(asked, *entry, std::move(reply), part);
+}
+
+Result<HttpReply> HubEndpoint::bytes_of(const Asked& asked, const ServedEntry& entry, HttpReply reply,
+                                        const HttpPart& part) {
+  if (asked.request.method == Method::head) {
+    reply.body = HttpFile{Fd(), part.offset, part.length, {}};
+    return reply;
+  }
+  WEFT_TRY(Opened opened, vfs_->open_with_attr(entry.ino));
+  auto open = std::make_shared<const Opened>(std::move(opened));
+  if (const auto place = open->file->place_of({part.offset, part.length})) {
+    WEFT_TRY(Fd fd, open_descriptor(place->fd));  // a pack's own descriptor has no read-ahead
+    advise_sequential(fd.get());
+    reply.body = HttpFile{std::move(fd), place->offset, part.length, std::move(open)};
+    return reply;
+  }
+  reply.body = HttpContent{
+      part.length, [open = std::move(open), begin = part.offset, cancelled = asked.request.cancelled](
+                       auto offset, auto out) { return read_for(cancelled, *open->file, begin + offset, out); }};
+  return reply;
+}
+
+}  // namespace weft

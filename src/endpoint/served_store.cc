@@ -1,0 +1,59 @@
+#include "endpoint/served_store.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "weft/store/snapshot.h"
+
+namespace weft {
+namespace {
+
+Error no_entry(std::string_view path) {
+  return Error{Errc::not_found, fmt::format("no file {}", printable(path))};
+}
+
+}  // namespace
+
+Result<ModelRow> ServedStore::model(const HubName& repository) const {
+  const Error none{Errc::not_found, fmt::format("no {} {}", kind_name(repository.kind), printable(repository.name))};
+  if (!hub_name(repository.name, repository.kind)) return none;
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(ModelRow model, snapshot->model(repository.name));
+  if (model.latest == 0 || model.kind != repository.kind) return none;
+  return model;
+}
+
+Result<ServedVersion> ServedStore::version(const ModelRow& model, std::string_view revision) const {
+  if (revision.empty() || revision.size() > limits::kHubRevisionMax)
+    return Error{Errc::not_found, fmt::format("{} has no revision {}", model.name, printable(revision))};
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(ModelRevision found, resolve_revision(*snapshot, model, revision));
+  const bool is_commit = found.kind == ModelRevision::Kind::commit;
+  std::string commit = is_commit ? std::string(revision) : commit_of(found.version);
+  return ServedVersion{std::move(found.version), std::move(commit)};
+}
+
+Result<ServedEntry> ServedStore::entry(const VersionRow& version, std::string_view path) const {
+  const std::string_view tree = version.kind == VersionKind::dataset ? "datasets" : "models";
+  const std::string directory = fmt::format("{}/{}/{}", tree, version.model_name, version.number);
+  Attr attr;
+  attr.ino = kRootIno;
+  for (const std::string_view name : split(directory, '/')) {
+    WEFT_TRY(attr, vfs_.lookup(attr.ino, name));
+  }
+  if (!path.empty())
+    for (const std::string_view name : split(path, '/')) {
+      if (attr.type != FileType::directory) return no_entry(path);
+      WEFT_TRY(attr, vfs_.lookup(attr.ino, name));
+    }
+  ServedEntry entry{{std::string(path), attr.type == FileType::directory, attr.size, {}}, attr.ino};
+  if (!entry.file.is_directory) {
+    WEFT_TRY(entry.file.sha256, vfs_.sha256_of(attr.ino));
+  }
+  return entry;
+}
+
+}  // namespace weft

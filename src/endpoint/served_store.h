@@ -1,0 +1,43 @@
+// The versions of a store as clients of a hub name them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "endpoint/served_file.h"
+#include "weft/names.h"
+#include "weft/programs/vfs.h"
+#include "weft/store/store.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+struct ServedVersion {
+  VersionRow row;
+  std::string commit;  // that the client named, or else the commit of the content
+};
+
+struct ServedEntry {
+  ServedFile file;
+  Ino ino = 0;
+};
+
+// Any thread. The caller holds no Snapshot.
+class ServedStore {
+ public:
+  // Both outlive this.
+  ServedStore(Store& store, Vfs& vfs) : store_(store), vfs_(vfs) {}
+
+  // Errc::not_found: no live version of this kind has the name.
+  Result<ModelRow> model(const HubName& repository) const;
+  // Errc::not_found: the model has no such revision.
+  Result<ServedVersion> version(const ModelRow& model, std::string_view revision) const;
+  // Returns a file or directory of a version; "" is its root. May wait for the manifest. Errc::not_found.
+  Result<ServedEntry> entry(const VersionRow& version, std::string_view path) const;
+
+ private:
+  Store& store_;
+  Vfs& vfs_;
+};
+
+}  // namespace weft

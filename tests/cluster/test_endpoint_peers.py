@@ -1,0 +1,59 @@
+"""The endpoint of a node that has no byte of a model: clients of a hub read it from the other nodes."""
+import filecmp
+
+import pytest
+
+from clusterlib import can_make_networks
+from endpointlib import client
+from nodes import MODEL_FILE
+from weftlib import PATIENCE, random_tensors, run, wait_until, write_model
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+PORT = 18100
+LOADS = "import json, sys; from huggingface_hub import snapshot_download; print(json.dumps(snapshot_download(sys.argv[1])))"
+
+
+@pytest.fixture
+def pair(cluster, tmp_path):
+    """(a node that published org/m, a node with the endpoint and nothing else, the source)."""
+    publisher, reader = cluster.node(), cluster.node("--hub-listen", f"127.0.0.1:{PORT}")
+    source = write_model(tmp_path / "source", random_tensors(6, 3 << 20, seed="endpoint"), files=[("a/config.json", b"{}")])
+    cluster.publish(publisher, source, "org/m")
+    wait_until(lambda: reader.knows("org/m@1"), seconds_max=30 * PATIENCE)
+    return publisher, reader, source
+
+
+def by_curl(node, path, *words, **options):
+    return run([*node.host.inside, "curl", "--silent", "--show-error", "--noproxy", "*", *words,
+                f"http://127.0.0.1:{PORT}/{path}"], **options)
+
+
+def test_a_client_reads_a_model_that_another_node_has(pair, tmp_path):
+    publisher, reader, source = pair
+    assert reader.fetched() == 0
+    directory = client(LOADS, f"http://127.0.0.1:{PORT}", tmp_path / "home", "org/m", wrapper=reader.host.inside)
+    for name in (MODEL_FILE, "a/config.json"):
+        assert filecmp.cmp(f"{directory}/{name}", source / name, shallow=False)
+    size = (source / MODEL_FILE).stat().st_size
+    assert size <= reader.fetched() <= 1.1 * size
+    before = reader.fetched()
+    by_curl(reader, f"org/m/resolve/1/{MODEL_FILE}", "--output", tmp_path / "again")
+    assert filecmp.cmp(tmp_path / "again", source / MODEL_FILE, shallow=False) and reader.fetched() == before
+
+
+def test_a_range_moves_a_part(pair, tmp_path):
+    _, reader, source = pair
+    whole = (source / MODEL_FILE).read_bytes()
+    by_curl(reader, f"org/m/resolve/main/{MODEL_FILE}", "--range", "5000000-5000099", "--output", tmp_path / "part")
+    assert (tmp_path / "part").read_bytes() == whole[5000000:5000100]
+    assert 0 < reader.fetched() < len(whole) / 2
+
+
+def test_nobody_has_the_bytes(pair, tmp_path):
+    """The listing needs the manifest, which came before; the bytes are an error in time, and not wrong ones."""
+    publisher, reader, source = pair
+    assert "config.json" in by_curl(reader, "api/models/org/m/tree/main?recursive=1").stdout
+    publisher.daemon.kill()
+    done = by_curl(reader, f"org/m/resolve/main/{MODEL_FILE}", "--fail", "--output", tmp_path / "none", check=False)
+    assert done.returncode in (18, 22, 52, 56)  # a short body, an error's status, no answer
+    assert by_curl(reader, "api/models/org/m").stdout.startswith("{")
