@@ -250,7 +250,8 @@ struct HttpServer::Library {
     auto got = content.read(offset, out);
     server.connections_.resumed(socket);
     if (got.ok() && *got == 0) got = Error{Errc::io, "the content ends early"};
-    if (!got.ok() && server.rare_.due(got.error().message))
+    const bool is_failure = !got.ok() && got.error().code != Errc::cancelled;
+    if (is_failure && server.rare_.due(got.error().message))
       log_warning("{}: an answer ends early: {}", server.options_.name, got.error().message);
     return got;
   }
