@@ -43,7 +43,8 @@ bool takes_method(What what, Method method) {
 bool is_own_host(std::string_view host) {
   if (host.starts_with('[')) return true;
   host = host.substr(0, host.find(':'));
-  return host == "localhost" || host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return std::ranges::equal(host, std::string_view("localhost"), {}, lower_ascii) ||
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 // Clients read the time with a fraction.

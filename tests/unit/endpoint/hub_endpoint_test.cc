@@ -178,6 +178,14 @@ TEST_CASE("a file stays whole for a client after its version is removed") {
   CHECK(bytes == std::string(100'000, 'x'));
 }
 
+TEST_CASE("the name of the own host may have capitals") {
+  EndpointFixture f;
+  f.publish_text("m", "text");
+  for (const char* host : {"localhost", "LocalHost:80"}) CHECK(f.ask("/api/models/m", {{"Host", host}}).status == 200);
+  for (const char* host : {"localhost.", "localhosts", "local"})
+    CHECK(f.ask("/api/models/m", {{"Host", host}}).status == 403);
+}
+
 TEST_CASE("a listing goes on at any entry, and takes no other cursor") {
   EndpointFixture f;
   f.publish_text("m", "text");
