@@ -54,6 +54,10 @@ std::string hub_time(std::uint64_t time_ns) {
   return text;
 }
 
+HttpReply no_revision(const HubRoute& route) {
+  return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
+}
+
 void write_ref(JsonWriter& json, std::string_view name, std::string_view area, const std::string& commit) {
   json.begin_object().member("name", name).member("ref", fmt::format("refs/{}/{}", area, name));
   json.member("targetCommit", commit).end_object();
@@ -155,13 +159,13 @@ HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route,
   if (route.what != What::refs) {
     auto version = served_.version(model, route.revision);
     if (!version.ok() && !is_missing(version.error())) return failed(request, version.error());
-    if (!version.ok())
-      return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
+    if (!version.ok()) return no_revision(route);
     asked.version = *std::move(version);
   }
   Result<HttpReply> (HubEndpoint::*const handlers[])(const Asked&) = {
       &HubEndpoint::info, &HubEndpoint::tree, &HubEndpoint::paths, &HubEndpoint::refs, &HubEndpoint::file};
   auto reply = (this->*handlers[static_cast<std::size_t>(route.what)])(asked);
+  if (!reply.ok() && is_missing(reply.error())) return no_revision(route);  // removed meanwhile
   return reply.ok() ? *std::move(reply) : failed(request, reply.error());
 }
 
