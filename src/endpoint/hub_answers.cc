@@ -16,9 +16,10 @@ namespace {
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr std::size_t kHostMax = 255;  // bytes
 
+// The tree reports a fetch without a source as Errc::io.
 bool may_succeed_later(Errc code) {
-  return code == Errc::absent || code == Errc::unreachable || code == Errc::timed_out || code == Errc::busy ||
-         code == Errc::no_space || code == Errc::cancelled;
+  return code == Errc::io || code == Errc::absent || code == Errc::unreachable || code == Errc::timed_out ||
+         code == Errc::busy || code == Errc::no_space || code == Errc::cancelled;
 }
 
 // True for the name or the address of a host, with or without a port.

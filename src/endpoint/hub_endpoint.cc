@@ -43,7 +43,8 @@ bool takes_method(What what, Method method) {
 bool is_own_host(std::string_view host) {
   if (host.starts_with('[')) return true;
   host = host.substr(0, host.find(':'));
-  return host == "localhost" || host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return std::ranges::equal(host, std::string_view("localhost"), {}, lower_ascii) ||
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 // Clients read the time with a fraction.
@@ -51,6 +52,10 @@ std::string hub_time(std::uint64_t time_ns) {
   std::string text = utc_time(time_ns);
   if (text.ends_with('Z')) text.replace(text.size() - 1, 1, ".000Z");
   return text;
+}
+
+HttpReply no_revision(const HubRoute& route) {
+  return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
 }
 
 void write_ref(JsonWriter& json, std::string_view name, std::string_view area, const std::string& commit) {
@@ -154,13 +159,13 @@ HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route,
   if (route.what != What::refs) {
     auto version = served_.version(model, route.revision);
     if (!version.ok() && !is_missing(version.error())) return failed(request, version.error());
-    if (!version.ok())
-      return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
+    if (!version.ok()) return no_revision(route);
     asked.version = *std::move(version);
   }
   Result<HttpReply> (HubEndpoint::*const handlers[])(const Asked&) = {
       &HubEndpoint::info, &HubEndpoint::tree, &HubEndpoint::paths, &HubEndpoint::refs, &HubEndpoint::file};
   auto reply = (this->*handlers[static_cast<std::size_t>(route.what)])(asked);
+  if (!reply.ok() && is_missing(reply.error())) return no_revision(route);  // removed meanwhile
   return reply.ok() ? *std::move(reply) : failed(request, reply.error());
 }
 

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::uint64_t kFilesForBatch = 3;  // requested in a group, before its batches are read ahead
 constexpr std::uint64_t kFilesForNextBatch = 16;
-constexpr std::uint64_t kPieceBytesMax = 64U << 20U;    // the longest run of an answer, with bytes behind its range
-constexpr auto kUsed = std::chrono::milliseconds(500);  // between two marks of use by a waiting reader
+constexpr std::uint64_t kPieceBytesMax = 64U << 20U;  // the longest run of an answer, with bytes behind its range
+// Between two marks of use by a waiting reader. It looks as often whether its bytes are still wanted.
+constexpr auto kUsed = std::chrono::milliseconds(500);
 
 CacheSpace::Disk disk_of(Store& store) {
   return [&store] { return disk_space(store.directory().root().fd()); };
@@ -177,10 +178,14 @@ Result<std::vector<Run>> Fetcher::wait_for(std::vector<RangePart>& parts, const 
     run(std::move(*own));
     lock.lock();
   }
-  for (;;) {
+  for (auto looks = Clock::now();;) {
     if (const auto end = outcome(parts, all_kept, reader)) {
       WEFT_CHECK(*end);
       return pieces_of(parts, what.range);
+    }
+    if (Clock::now() >= looks) {
+      if (!ColdWait::is_wanted()) return Error{Errc::cancelled, "no longer wanted"};
+      looks = Clock::now() + kUsed;
     }
     state_.arrived.wait_for(lock, kUsed);
   }

@@ -20,12 +20,12 @@ void HttpConnections::enter(int socket, State state) {
   const std::uint64_t acknowledged = state == State::sending ? bytes_acknowledged(socket) : 0;
   const MutexLock lock(mutex_);
   Connection& connection = connections_[socket];
-  connection = {state, time_.now(), acknowledged, connection.is_hung_up};
+  connection = {state, time_.now(), acknowledged, connection.is_hung_up, {}};
 }
 
 void HttpConnections::accepted(int socket) {
   const MutexLock lock(mutex_);
-  connections_.insert_or_assign(socket, Connection{State::accepted, time_.now(), 0, false});
+  connections_.insert_or_assign(socket, Connection{State::accepted, time_.now(), 0, false, {}});
 }
 
 void HttpConnections::started(int socket) {
@@ -38,6 +38,20 @@ void HttpConnections::answering(int socket) {
 
 void HttpConnections::sending(int socket) {
   enter(socket, State::sending);
+}
+
+void HttpConnections::waiting(int socket) {
+  const MutexLock lock(mutex_);
+  Connection& connection = connections_[socket];
+  connection.state = State::answering;
+  connection.waiting = time_.now();
+}
+
+void HttpConnections::resumed(int socket) {
+  const MutexLock lock(mutex_);
+  Connection& connection = connections_[socket];
+  connection.state = State::sending;
+  connection.since += time_.now() - connection.waiting;
 }
 
 void HttpConnections::answered(int socket) {

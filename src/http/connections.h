@@ -24,6 +24,8 @@ class HttpConnections {
   void started(int socket);    // libmicrohttpd serves it: its client may send a request
   void answering(int socket);  // its handler runs, for any time
   void sending(int socket);    // the answer is about to be sent
+  void waiting(int socket);    // the answer needs bytes that its handler reads now: the time of the client stands still
+  void resumed(int socket);    // the handler has read them: the time of the client goes on
   void answered(int socket);   // the client may send the next request
   void ended(int socket);
   bool is_full() const;
@@ -37,9 +39,10 @@ class HttpConnections {
   enum class State : unsigned char { accepted, receiving, answering, sending };
   struct Connection {
     State state = State::accepted;
-    Deadline since;                  // begin of the state, or of the last part of an answer
+    Deadline since;                  // begin of the state, or of the last part of an answer; moved by waits for bytes
     std::uint64_t acknowledged = 0;  // bytes at `since`, while the answer is sent
     bool is_hung_up = false;
+    Deadline waiting = {};  // begin of the last wait for bytes
   };
   void enter(int socket, State state);
   void check(int socket, Connection& connection, Deadline now) WEFT_REQUIRES(mutex_);

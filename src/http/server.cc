@@ -246,11 +246,12 @@ struct HttpServer::Library {
   // The connection is not slow while the content waits for its bytes.
   static Result<std::size_t> read(HttpServer& server, int socket, const HttpContent& content, std::uint64_t offset,
                                   std::span<std::byte> out) {
-    server.connections_.answering(socket);
+    server.connections_.waiting(socket);
     auto got = content.read(offset, out);
-    server.connections_.sending(socket);
+    server.connections_.resumed(socket);
     if (got.ok() && *got == 0) got = Error{Errc::io, "the content ends early"};
-    if (!got.ok() && server.rare_.due(got.error().message))
+    const bool is_failure = !got.ok() && got.error().code != Errc::cancelled;
+    if (is_failure && server.rare_.due(got.error().message))
       log_warning("{}: an answer ends early: {}", server.options_.name, got.error().message);
     return got;
   }

@@ -51,6 +51,7 @@ TEST_CASE("a refusal has its code, and its message is one line") {
   CHECK(field_of(reply, "X-Error-Message").find('\n') == std::string::npos);
   CHECK(field_of(hub_refusal(400, "", "x"), "X-Error-Code").empty());
   CHECK(hub_failure(Error{Errc::unreachable, "x"}).status == 503);
+  CHECK(hub_failure(Error{Errc::io, "x"}).status == 503);  // a fetch without a source, as the tree reports it
   CHECK(hub_failure(Error{Errc::corrupt, "x"}).status == 500);
 }
 

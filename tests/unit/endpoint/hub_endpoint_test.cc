@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -176,6 +179,34 @@ TEST_CASE("a file stays whole for a client after its version is removed") {
   std::string bytes(file.length, '\0');
   must(read_exact(file.fd.get(), file.offset, std::as_writable_bytes(std::span(bytes)), "file"));
   CHECK(bytes == std::string(100'000, 'x'));
+}
+
+TEST_CASE("a version that is removed during its answer is not found, and no failure") {
+  EndpointFixture f;
+  std::atomic<bool> is_over = false;
+  std::atomic<int> failures = 0;
+  std::thread client([&] {
+    while (!is_over)
+      for (const char* path : {"/api/models/m", "/m/resolve/main/a.txt"}) {
+        const int status = f.ask(path).status;
+        if (status != 200 && status != 404) ++failures;
+      }
+  });
+  for (std::uint64_t number = 1; number <= 60; ++number) {
+    f.publish_text("m", std::to_string(number));
+    must(f.store->remove_version("m", number));
+  }
+  is_over = true;
+  client.join();
+  CHECK(failures == 0);
+}
+
+TEST_CASE("the name of the own host may have capitals") {
+  EndpointFixture f;
+  f.publish_text("m", "text");
+  for (const char* host : {"localhost", "LocalHost:80"}) CHECK(f.ask("/api/models/m", {{"Host", host}}).status == 200);
+  for (const char* host : {"localhost.", "localhosts", "local"})
+    CHECK(f.ask("/api/models/m", {{"Host", host}}).status == 403);
 }
 
 TEST_CASE("a listing goes on at any entry, and takes no other cursor") {

@@ -624,6 +624,19 @@ TEST_CASE("a source that hangs costs a bounded wait, and is asked again when it 
   CHECK(away.text(*again, all) == away.bytes);
 }
 
+TEST_CASE("a reader that is no longer wanted does not wait for a source that hangs") {
+  Away away({kDigestChunk});
+  Fetcher fetcher(away.store, away.store, {away.twin}, {});
+  REQUIRE(fetcher.resolve(away.version).ok());
+  away.twin->change(away.file.extents[0].id, [](auto& stored) { stored.hangs = true; });
+  std::atomic<int> looks = 0;
+  const ColdWait wait([&looks] { return ++looks < 3; });
+  const auto left = away.bring(fetcher, {0, 10});
+  away.twin->let_go();
+  REQUIRE(!left.ok());
+  CHECK(left.error().code == Errc::cancelled);
+}
+
 TEST_CASE("a part whose source is silent is waited for while other parts of the file come, and not much longer") {
   Away away(std::vector<std::size_t>(800, 1000));
   const Extent& hangs = away.file.extents[0];

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "fakes/stepped_time.h"
+#include "http/connections.h"
 #include "http/server.h"
+#include "os/unix_socket.h"
 #include "raw_client.h"
 #include "testing.h"
 
@@ -113,6 +115,33 @@ TEST_CASE("a client that takes nothing of an answer is dropped, and one that tak
   knock(*server);
   CHECK(stuck.all().size() < LargeFile::kSize);
   CHECK(reader.all().size() > LargeFile::kSize);  // with the header
+}
+
+// A connection over loopback, with the server's end of it.
+struct Pair {
+  Fd listener = must(listen_tcp("127.0.0.1", 0, 1, "pair"));
+  RawClient client{must(bound_port(listener.get(), "pair"))};
+  Fd server = must(accept_socket(listener.get()));
+};
+
+TEST_CASE("a client that takes a content slowly is dropped, however often the content is read") {
+  testing::SteppedTime time;
+  Pair pair;
+  HttpConnections connections(8, 60s, time);
+  const int socket = pair.server.get();
+  connections.started(socket);
+  connections.sending(socket);
+  for (int read = 0; read < 3; ++read) {
+    connections.waiting(socket);
+    time.pass(600s);  // for the bytes, which is not the client's time
+    connections.tend(false);
+    connections.resumed(socket);
+    connections.tend(false);
+    CHECK(!pair.client.is_closed());
+    time.pass(20s);
+  }
+  connections.tend(false);
+  CHECK(pair.client.is_closed());
 }
 
 TEST_CASE("silent clients do not block others") {
