@@ -1,0 +1,271 @@
+#include <atomic>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/import_lines.h"
+#include "cli/shared/table.h"
+#include "cli/shared/writer.h"
+#include "drafts/old_drafts.h"
+#include "drafts/pull_area.h"
+#include "hub/hub_client.h"
+#include "os/sys.h"
+#include "pull/known_files.h"
+#include "pull/pull_names.h"
+#include "pull/receiving.h"
+#include "weft/programs/operations.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kPullInfo = {
+    .name = "pull",
+    .summary = "publish a revision of a model hub as a version",
+    .description =
+        "Receives the files of SOURCE from the Hugging Face hub, or from a server that\n"
+        "speaks like it, and publishes them as `weft import` does. SOURCE is\n"
+        "hf:ORG/NAME[@REVISION] or hf:datasets/ORG/NAME[@REVISION], and REVISION is a\n"
+        "branch, a tag, refs/pr/N or a commit (default: main). weft finds the commit first\n"
+        "and receives the files of that commit, whatever happens to the branch meanwhile.\n"
+        "\n"
+        "The version gets the repository's name and, unless --tag gives another, the branch\n"
+        "or tag as its tag. It keeps the commit, and the message has the source. Each file\n"
+        "is verified by its size and by the digest that the hub lists: the SHA-256 of a\n"
+        "file in LFS, else the SHA-1 of the git blob.\n"
+        "\n"
+        "If a version of this name has the files of the commit, weft receives nothing and\n"
+        "sets the tag. A pull that fails or is interrupted publishes nothing. What it\n"
+        "received stays, and the next pull of the repository goes on there.\n"
+        "\n"
+        "--include and --exclude select files by their paths. '*' stands for any run of\n"
+        "bytes, also of '/', '?' for any byte and [a-z] for one of a set. A pattern that\n"
+        "ends with '/' selects everything below that directory.\n"
+        "\n"
+        "The variables HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_OFFLINE,\n"
+        "HTTPS_PROXY and NO_PROXY have the same effects as for the hub's own programs. The\n"
+        "token goes to HF_ENDPOINT alone and is not stored.\n",
+    .examples =
+        "weft pull hf:sentence-transformers/all-MiniLM-L6-v2\n"
+        "weft pull hf:org/bert@v2 --name bert --tag stable\n"
+        "weft pull hf:org/bert --include '*.safetensors' --include '*.json'\n"
+        "weft pull hf:datasets/org/c4 --exclude 'raw/'\n"
+        "weft pull hf:org/bert --check\n",
+    .json =
+        "{model, version, made, endpoint, repository, revision, commit, tags: [TAG],\n"
+        " files, bytes, received_bytes, resumed_bytes, new_bytes, shared_bytes}\n"
+        "made is false if no new version was made; received_bytes came over the network\n"
+        "now, and resumed_bytes had come in an earlier pull that did not end\n"
+        "with --check: received_bytes would come; version is null unless one has the files\n",
+    .interrupted = "the store is as it was; the next pull goes on with what was received",
+};
+
+// A directory for the files that are received.
+struct PullPlace {
+  SafePath pulls;
+  bool in_store = false;
+};
+
+class PullCommand final : public Command {
+ public:
+  void declare(OptionSet& options) override {
+    options.argument("SOURCE", text_, OptionSet::Need::required,
+                     "hf:ORG/NAME[@REVISION] or hf:datasets/ORG/NAME[@REVISION]");
+    options.value("-n,--name", "NAME", name_, "the name of the version (default: the repository's, such as org/bert)",
+                  {kOfferModels});
+    options.values("-t,--tag", "TAG", tags_,
+                   "a tag for the version instead of the branch's name; it moves if another "
+                   "version has it");
+    options.values("--include", "GLOB", filter_.include, "receive only files whose paths match one of these patterns");
+    options.values("--exclude", "GLOB", filter_.exclude, "leave out files whose paths match");
+    options.flag("--dataset", dataset_, "SOURCE is a data set, as if it began with hf:datasets/");
+    options.flag("--check", check_, "print what would be received, and change nothing");
+  }
+
+  Status check_usage() override {
+    WEFT_TRY(source_, parse_hub_source(text_, dataset_ ? VersionKind::dataset : VersionKind::model));
+    if (dataset_ && source_.repository.kind != VersionKind::dataset)
+      return Error{Errc::invalid, fmt::format("--dataset: {} is a model", printable(text_))};
+    if (name_.empty()) {
+      WEFT_TRY(name_, version_name_of(source_.repository));
+    }
+    WEFT_CHECK(check_model_name(name_));
+    for (const std::string& tag : tags_) WEFT_CHECK(check_tag_name(tag));
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(const HubSettings settings, read_hub_settings(context.environment().variable));
+    endpoint_ = settings.endpoint;
+    std::atomic<bool> failed{false};
+    HttpReaderOptions reading = hub_reading();
+    reading.stopped = [&interrupt = context.environment().interrupt, &failed] { return interrupt != 0 || failed; };
+    HubClient hub(settings, std::move(reading));
+    WEFT_CHECK(ask(hub));
+    WEFT_TRY(std::optional<VersionRow> stored, find_stored(context));
+    if (stored || check_) return finish(context, stored);
+    WEFT_TRY(const PullPlace place, place_of(context));
+    WEFT_TRY(PullArea area, PullArea::open(place.pulls, pull_key(endpoint_, source_.repository), context.patience()));
+    WEFT_TRY(stored, find_stored(context));  // by another pull, which had the area
+    if (stored) return finish(context, stored);
+    {
+      ProgressBar bar = context.progress();
+      WEFT_TRY(received_,
+               receive_files(hub, {.repository = source_.repository, .commit = commit_}, files_, area, bar, failed));
+    }
+    return publish(context, area);
+  }
+
+ private:
+  // Finds the commit and its files. From here on the revision may move.
+  Status ask(HubClient& hub) {
+    WEFT_TRY(const HubRevision revision, hub.revision(source_));
+    commit_ = revision.commit;
+    WEFT_TRY(files_, hub.files(source_.repository, commit_));
+    const std::size_t all = files_.size();
+    std::erase_if(files_, [this](const HubFile& file) { return !filter_.takes(file.path); });
+    if (files_.empty())
+      return Error{
+          Errc::not_found,
+          fmt::format("{}: no file to publish: {} in commit {}", text_of(source_.repository),
+                      all == 0 ? "there is none" : fmt::format("the patterns match none of {}", all), commit_)};
+    for (const HubFile& file : files_) bytes_ += file.size;
+    if (tags_.empty()) {
+      if (const auto tag = tag_of_revision(source_.revision)) tags_.push_back(*tag);
+    }
+    access_ = revision.is_private ? "private" : revision.is_gated ? "gated" : "";
+    return {};
+  }
+
+  // Returns the version that has the commit. Without a store, or if this user may not read the store, there is none.
+  Result<std::optional<VersionRow>> find_stored(const Context& context) const {
+    const auto store = context.open_to_read();
+    if (!store.ok()) {
+      const Errc code = store.error().code;
+      if (code == Errc::not_found || code == Errc::permission) return std::optional<VersionRow>();
+      return store.error();
+    }
+    return version_of_commit(**store, context.resolver(), name_, commit_, files_);
+  }
+
+  // The owner of the store receives into the store, so that the import takes large files as they are. Another user
+  // receives into the cache directory, and the import copies the files.
+  Result<PullPlace> place_of(const Context& context) const {
+    const std::string store = context.store_path();
+    if (const auto there = stat_file(store); !there.ok() && there.error().code == Errc::not_found)
+      WEFT_CHECK(context.open_or_create());
+    WEFT_TRY(const struct stat st, stat_file(store));
+    if (st.st_uid == own_user() || own_user() == 0) {
+      WEFT_TRY(const SafePath directory, SafePath::open_owned(store));
+      return PullPlace{directory / kPullsFolder, true};
+    }
+    const auto variable = [&](const char* name) { return context.environment().variable(name).value_or(""); };
+    const std::string cache = variable("XDG_CACHE_HOME");
+    const std::string own = (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
+    WEFT_CHECK(make_directories(own, 0700));
+    WEFT_TRY(const SafePath directory, SafePath::open_owned(own));
+    const PullPlace place{directory / kPullsFolder};
+    WEFT_CHECK(remove_old_pulls(place.pulls, kDraftsKept));
+    return place;
+  }
+
+  Result<int> publish(const Context& context, PullArea& area) const {
+    ImportOptions options;
+    options.paths = {area.files().str()};
+    options.name = name_;
+    options.dataset = source_.repository.kind == VersionKind::dataset;
+    if (!options.dataset) options.take = Take::move;
+    options.tags = tags_;
+    options.default_message = description_of(endpoint_, source_, commit_);
+    options.source_commit = commit_;
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const ImportReport report, writer->import(options));
+    if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
+    for (const auto* lines : {&report.left_out, &report.remarks})
+      for (const std::string& line : *lines) context.note(line);
+    if (!access_.empty())
+      context.note(fmt::format("{} is {}: here every user who can read the store can read it",
+                               text_of(source_.repository), access_));
+    if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
+    print_import(context, report, options.dataset);
+    context.print("  {}: {} received{}\n", options.default_message, human_bytes(received_.bytes),
+                  received_.resumed == 0 ? "" : fmt::format(", {} earlier", human_bytes(received_.resumed)));
+    return kExitDone;
+  }
+
+  // Without a new version. Sets the tags that the stored one lacks, unless --check is given.
+  Result<int> finish(const Context& context, const std::optional<VersionRow>& stored) {
+    const VersionRow* row = stored ? &*stored : nullptr;
+    if (!stored) {
+      received_.bytes = bytes_;
+      if (context.json) return print_json(context, row, nullptr);
+      context.print("{}, commit {}: {}, {} to receive\n", text_of(source_.repository), commit_,
+                    count_of(files_.size(), "file"), human_bytes(bytes_));
+      return kExitDone;
+    }
+    if (!check_) WEFT_CHECK(set_tags(context, *row));
+    if (context.json) return print_json(context, row, nullptr);
+    context.print("{} has {} of commit {} already: no byte {}\n", spec_of(*row), count_of(files_.size(), "file"),
+                  commit_, check_ ? "to receive" : "received");
+    return kExitDone;
+  }
+
+  Status set_tags(const Context& context, const VersionRow& row) const {
+    std::vector<std::string> lacking;
+    {
+      WEFT_TRY(const auto store, context.open_to_read());
+      WEFT_TRY(const auto snapshot, store->snapshot());
+      for (const std::string& tag : tags_) {
+        const auto set = snapshot->tag(row.model, tag);
+        if (!set.ok() || set->number != row.number) lacking.push_back(tag);
+      }
+    }
+    if (lacking.empty()) return {};
+    WEFT_TRY(const auto writer, context.writer());
+    for (const std::string& tag : lacking) WEFT_CHECK(writer->tag(TagRequest{spec_of(row), tag}));
+    return {};
+  }
+
+  // `row`: the version, if there is one; `outcome`: how this pull published it.
+  Result<int> print_json(const Context& context, const VersionRow* row, const PublishOutcome* outcome) const {
+    JsonWriter json;
+    json.begin_object().member("model", name_).key("version");
+    row != nullptr ? json.value(row->number) : json.null();
+    json.member("made", outcome != nullptr && outcome->made)
+        .member("endpoint", endpoint_)
+        .member("repository", text_of(source_.repository))
+        .member("revision", source_.revision)
+        .member("commit", commit_)
+        .key("tags")
+        .begin_array();
+    for (const std::string& tag : tags_) json.value(tag);
+    json.end_array()
+        .member("files", static_cast<std::uint64_t>(files_.size()))
+        .member("bytes", bytes_)
+        .member("received_bytes", received_.bytes)
+        .member("resumed_bytes", received_.resumed)
+        .member("new_bytes", outcome != nullptr ? outcome->new_bytes : 0)
+        .member("shared_bytes", outcome != nullptr ? outcome->shared_bytes : 0);
+    context.print_json(json.end_object());
+    return kExitDone;
+  }
+
+  std::string text_;
+  std::string name_;
+  std::vector<std::string> tags_;
+  HubFilter filter_;
+  bool dataset_ = false;
+  bool check_ = false;
+  HubSource source_;
+  // Of run():
+  std::string endpoint_;
+  std::string commit_;
+  std::string_view access_;  // "private", "gated" or ""
+  std::vector<HubFile> files_;
+  std::uint64_t bytes_ = 0;
+  ReceivedBytes received_;
+};
+
+}  // namespace
+
+constinit const CommandEntry kPullCommand = {kPullInfo, make<PullCommand>};
+
+}  // namespace weft

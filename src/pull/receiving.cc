@@ -1,0 +1,146 @@
+#include "pull/receiving.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/thread_pool.h"
+#include "hub/hub_name.h"
+
+namespace weft {
+namespace {
+
+class Receiving {
+ public:
+  Receiving(HubClient& hub, const ReceiveOptions& options, std::span<const HubFile> files, const PullArea& area,
+            Progress& progress, std::atomic<bool>& failed)
+      : hub_(hub), options_(options), files_(files), area_(area), progress_(progress), failed_(failed) {}
+
+  Result<ReceivedBytes> run() {
+    std::uint64_t total = 0;
+    for (const HubFile& file : files_) total += file.size;
+    progress_.total(total);
+    ThreadPool pool(options_.connections);
+    pool.parallel_for(options_.connections, [this](std::size_t /*connection*/) { work(); });
+    const MutexLock lock(mutex_);
+    if (error_) return *error_;
+    return ReceivedBytes{bytes_, resumed_};
+  }
+
+ private:
+  struct Work {
+    std::shared_ptr<ReceivedFile> file;  // null: there is nothing left to take
+    std::optional<std::size_t> piece;    // none: the file was opened, and may have pieces to hash
+  };
+
+  // One connection.
+  void work() {
+    for (bool goes_on = true; goes_on;) {
+      auto more = step();
+      goes_on = more.ok() && *more;
+      if (more.ok()) continue;
+      const MutexLock lock(mutex_);
+      if (!error_) error_ = std::move(more).error();
+      failed_ = true;
+    }
+  }
+
+  // Returns false if there is nothing left to take.
+  Result<bool> step() {
+    if (failed_ || progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+    WEFT_TRY(const Work work, take());
+    if (!work.file) return false;
+    if (work.piece) WEFT_CHECK(receive(*work.file, *work.piece));
+    WEFT_CHECK(settle(work.file));
+    return true;
+  }
+
+  // Pieces of the files that were opened first come first, so that few files are open.
+  Result<Work> take() {
+    const MutexLock lock(mutex_);
+    for (const auto& file : open_)
+      if (const auto piece = file->take_piece()) return Work{file, piece};
+    if (next_ == files_.size()) return Work{};
+    const HubFile& wanted = files_[next_++];
+    auto file = ReceivedFile::open(area_.files(), area_.notes(), wanted);
+    if (!file.ok()) return named(wanted, std::move(file).error());
+    open_.push_back(std::move(file).value());
+    progress_.phase(fmt::format("file {} of {}: {}", next_, files_.size(), wanted.path));
+    resumed_ += open_.back()->received();
+    progress_.advance(open_.back()->received());
+    return Work{open_.back(), std::nullopt};
+  }
+
+  Status receive(ReceivedFile& file, std::size_t piece) {
+    const ByteSink sink = [&](std::span<const std::byte> bytes) -> Status {
+      WEFT_CHECK(file.write(piece, bytes));
+      progress_.advance(bytes.size());
+      bytes_ += bytes.size();
+      return {};
+    };
+    Status read = hub_.read(options_.repository, options_.commit, file.wanted(), file.missing(piece), sink);
+    const Status noted = file.note(piece);
+    return read.ok() ? noted : read;
+  }
+
+  Status settle(const std::shared_ptr<ReceivedFile>& file) {
+    auto verdict = file->hash_ready();
+    if (!verdict.ok()) return named(file->wanted(), std::move(verdict).error());
+    if (*verdict != ReceivedFile::Verdict::verified) return {};
+    const MutexLock lock(mutex_);
+    std::erase(open_, file);
+    return {};
+  }
+
+  Error named(const HubFile& file, Error error) const {
+    error.message = fmt::format("{}: \"{}\": {}", text_of(options_.repository), printable(file.path), error.message);
+    return error;
+  }
+
+  HubClient& hub_;
+  const ReceiveOptions& options_;
+  const std::span<const HubFile> files_;
+  const PullArea& area_;
+  Progress& progress_;
+  std::atomic<bool>& failed_;
+  std::atomic<std::uint64_t> bytes_{0};
+  Mutex mutex_;
+  std::vector<std::shared_ptr<ReceivedFile>> open_ WEFT_GUARDED_BY(mutex_);  // not verified yet
+  std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;                             // the first file that was not opened
+  std::uint64_t resumed_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);  // the first one
+};
+
+// Removes all entries below a directory that are neither a wanted file nor a directory of one. `below` is "" or ends
+// with '/'.
+Status keep_only(const SafePath& directory, const std::string& below, const std::set<std::string_view>& wanted) {
+  WEFT_TRY(const auto names, list_directory(directory));
+  for (const std::string& name : names) {
+    const std::string path = below + name;
+    if (wanted.contains(path)) continue;
+    const std::string inside = path + "/";
+    const auto first = wanted.lower_bound(inside);
+    WEFT_TRY(const struct stat st, stat_file(directory / name));
+    if (first == wanted.end() || !first->starts_with(inside) || !S_ISDIR(st.st_mode)) {
+      WEFT_CHECK(remove_tree(directory / name));
+    } else {
+      WEFT_CHECK(keep_only(directory / name, inside, wanted));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ReceivedBytes> receive_files(HubClient& hub, const ReceiveOptions& options, std::span<const HubFile> files,
+                                    const PullArea& area, Progress& progress, std::atomic<bool>& failed) {
+  std::set<std::string_view> wanted;
+  for (const HubFile& file : files) wanted.insert(file.path);
+  WEFT_CHECK(keep_only(area.files(), "", wanted));
+  return Receiving(hub, options, files, area, progress, failed).run();
+}
+
+}  // namespace weft

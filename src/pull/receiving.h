@@ -1,0 +1,41 @@
+// Receives the files of a commit over several connections, and verifies them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "drafts/pull_area.h"
+#include "hub/hub_client.h"
+#include "pull/received_file.h"
+#include "weft/progress.h"
+#include "weft/result.h"
+
+namespace weft {
+
+struct ReceiveOptions {
+  HubName repository;
+  std::string commit;
+  unsigned connections = 4;
+};
+
+struct ReceivedBytes {
+  std::uint64_t bytes = 0;    // that came over the network
+  std::uint64_t resumed = 0;  // that an earlier pull had received
+};
+
+// Receives `files` of one commit, sorted by path, into area.files(), and removes whatever else is there. After an error
+// the received bytes stay for the next call. `failed`: set by the first error, so that the client's other requests can
+// end (HttpReaderOptions::stopped). Messages begin with the repository. Errc::corrupt: a file has other bytes than its
+// digest in the listing says. Errc::cancelled: `progress` is. Other errors: hub_client.h, os/sys.h.
+Result<ReceivedBytes> receive_files(HubClient& hub, const ReceiveOptions& options, std::span<const HubFile> files,
+                                    const PullArea& area, Progress& progress, std::atomic<bool>& failed);
+
+}  // namespace weft
