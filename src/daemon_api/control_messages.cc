@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of five values
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 12;  // a file is an array of seven values
 
 struct FileList {
   std::vector<SourceFile> files;
@@ -28,7 +28,7 @@ void fields(JsonFields& f, SourceFile& m) {
   auto role = static_cast<std::uint64_t>(m.role);
   f("path", m.path)("where", m.where, 2 * limits::kPathMax)("size", m.size)(
       "role", role, static_cast<std::uint64_t>(FileRole::file_table));
-  f("directory", m.directory);
+  f("directory", m.directory)("stored", m.stored)("stored_path", m.stored_path, limits::kPathMax);
   m.role = static_cast<FileRole>(role);
 }
 

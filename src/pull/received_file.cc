@@ -21,13 +21,9 @@ constexpr std::uint32_t kNoteStep = 1U << 20U;  // received bytes between two no
 constexpr std::size_t kHashStep = 1U << 20U;    // bytes of one read
 constexpr mode_t kPrivate = 0700;
 
-std::string digest_of(const HubFile& wanted) {
-  return wanted.sha256 ? to_hex(*wanted.sha256) : wanted.git_sha1;
-}
-
 // A note is of this content at this path.
 std::string note_name(const HubFile& wanted) {
-  const std::string text = fmt::format("{} {}", digest_of(wanted), wanted.path);
+  const std::string text = fmt::format("{} {}", HubDigest::expected(wanted), wanted.path);
   return to_hex(sha256(std::as_bytes(std::span(text))));
 }
 
@@ -37,40 +33,14 @@ Status make_parents(const SafePath& files, std::string_view path) {
   return {};
 }
 
-std::string hex_of(const Sha1Digest& digest) {
-  std::string text;
-  for (const std::uint8_t byte : digest) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 }  // namespace
 
-// The digest that the listing has of the content: the SHA-256 of a file in LFS, else the SHA-1 of the git blob, whose
-// first bytes are a header.
-struct ReceivedFile::Hash {
-  explicit Hash(const HubFile& wanted) {
-    if (wanted.sha256) return;
-    std::string header = fmt::format("blob {}", wanted.size);
-    header.push_back('\0');
-    git.update(std::as_bytes(std::span(header)));
-  }
-  void update(const HubFile& wanted, std::span<const std::byte> bytes) {
-    wanted.sha256 ? plain.update(bytes) : git.update(bytes);
-  }
-  std::string finish(const HubFile& wanted) { return wanted.sha256 ? to_hex(plain.finish()) : hex_of(git.finish()); }
-
-  Sha256 plain;
-  Sha1 git;
-};
-
 ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted)
-    : path_(path), note_path_(note), wanted_(std::move(wanted)), hash_(std::make_unique<Hash>(wanted_)) {
+    : path_(path), note_path_(note), wanted_(std::move(wanted)), hash_(std::make_unique<HubDigest>(wanted_)) {
   const std::uint64_t pieces = (wanted_.size + kPieceBytes - 1) / kPieceBytes;
   got_.resize(pieces);
   noted_.resize(pieces);
 }
-
-ReceivedFile::~ReceivedFile() = default;
 
 Result<std::unique_ptr<ReceivedFile>> ReceivedFile::open(const SafePath& files, const SafePath& notes,
                                                          const HubFile& wanted) {
@@ -91,7 +61,7 @@ Status ReceivedFile::open_files() {
   if (has_file && !has_note) {
     for (std::size_t i = 0; i < got_.size(); ++i) got_[i] = static_cast<std::uint32_t>(length_of(i));
     noted_ = got_;
-    resumed_ = !got_.empty();
+    doubtful_ = !got_.empty();
   } else {
     WEFT_TRY(note_, open_file(note_path_, O_RDWR | O_CREAT, 0600));
     if (has_file) WEFT_CHECK(read_note());
@@ -116,7 +86,7 @@ Status ReceivedFile::read_note() {
     for (std::size_t k = kNoteEach; k > 0; --k)
       got = got << 8U | static_cast<std::uint32_t>(bytes[i * kNoteEach + k - 1]);
     got_[i] = got <= length_of(i) ? got : 0;
-    resumed_ = resumed_ || got_[i] > 0;
+    doubtful_ = doubtful_ || got_[i] > 0;
   }
   noted_ = got_;
   return {};
@@ -147,20 +117,33 @@ Status ReceivedFile::write(std::size_t piece, std::span<const std::byte> bytes) 
   if (bytes.size() > missing_here.length)
     return Error{Errc::internal, fmt::format("{}: {} bytes too many", path_, bytes.size() - missing_here.length)};
   WEFT_CHECK(write_exact(fd_.get(), missing_here.offset, bytes, path_));
+  bool is_due = false;
+  {
+    const MutexLock lock(mutex_);
+    got_[piece] += static_cast<std::uint32_t>(bytes.size());
+    is_due = got_[piece] - noted_[piece] >= kNoteStep;
+  }
+  return is_due ? note(piece) : Status{};
+}
+
+void ReceivedFile::doubt() {
+  doubtful_ = true;
+}
+
+// A piece counts as whole once its note says so: then this process needs the note no more.
+Status ReceivedFile::note(std::size_t piece) {
   std::uint32_t got = 0;
   {
     const MutexLock lock(mutex_);
-    got = got_[piece] += static_cast<std::uint32_t>(bytes.size());
+    got = got_[piece];
+    if (got == noted_[piece]) return {};
   }
-  return got - noted_[piece] >= kNoteStep ? note(piece) : Status{};
-}
-
-Status ReceivedFile::note(std::size_t piece) {
-  const std::uint64_t got = missing(piece).offset - piece * kPieceBytes;
   std::array<std::byte, kNoteEach> bytes{};
   for (unsigned k = 0; k < kNoteEach; ++k) bytes[k] = static_cast<std::byte>(got >> (8U * k));
-  noted_[piece] = static_cast<std::uint32_t>(got);
-  return write_exact(note_.get(), piece * kNoteEach, bytes, note_path_);
+  WEFT_CHECK(write_exact(note_.get(), piece * kNoteEach, bytes, note_path_));
+  const MutexLock lock(mutex_);
+  noted_[piece] = got;
+  return {};
 }
 
 Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
@@ -174,10 +157,10 @@ Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
     {
       const MutexLock lock(mutex_);
       piece = hashed_;
-      hashing_ = piece == got_.size() || got_[piece] == length_of(piece);
+      hashing_ = piece == noted_.size() || noted_[piece] == length_of(piece);
       if (!hashing_) return Verdict::incomplete;
     }
-    if (piece == got_.size()) return verdict();  // hashing_ stays set: there is nothing more to hash
+    if (piece == noted_.size()) return verdict();  // hashing_ stays set: there is nothing more to hash
     WEFT_CHECK(hash_piece(piece));
     const MutexLock lock(mutex_);
     ++hashed_;
@@ -190,27 +173,26 @@ Status ReceivedFile::hash_piece(std::size_t piece) {
   for (std::uint64_t at = 0; at < length_of(piece); at += kHashStep) {
     const auto step = std::span(buffer).first(std::min<std::uint64_t>(kHashStep, length_of(piece) - at));
     WEFT_CHECK(read_exact(fd_.get(), piece * kPieceBytes + at, step, path_));
-    hash_->update(wanted_, step);
+    hash_->update(step);
   }
   return {};
 }
 
-// Closes the descriptors, because an import takes a file as it is only if no descriptor can write to it. A crash may
-// have damaged the bytes of an earlier process, but not the bytes that this process received.
+// Closes the descriptors: the import takes a large file as it is only if no process can write to the file.
 Result<ReceivedFile::Verdict> ReceivedFile::verdict() {
-  const std::string expected = digest_of(wanted_);
-  const std::string got = hash_->finish(wanted_);
+  const std::string expected = HubDigest::expected(wanted_);
+  const std::string got = hash_->finish();
   if (got == expected) {
     fd_.reset();
     note_.reset();
     WEFT_CHECK(remove_file(note_path_));
     return Verdict::verified;
   }
-  const bool may_be_crash = resumed_;
+  const bool was_doubtful = doubtful_;
   WEFT_CHECK(restart());
-  if (may_be_crash) return Verdict::restarted;
-  return Error{Errc::corrupt, fmt::format("expected a file with the {} {}, got one with {}",
-                                          wanted_.sha256 ? "SHA-256" : "git SHA-1", expected, got)};
+  if (was_doubtful) return Verdict::restarted;
+  return Error{Errc::corrupt,
+               fmt::format("expected a file with the {} {}, got one with {}", HubDigest::name(wanted_), expected, got)};
 }
 
 Status ReceivedFile::restart() {
@@ -223,8 +205,8 @@ Status ReceivedFile::restart() {
   noted_.assign(noted_.size(), 0);
   next_ = hashed_ = 0;
   hashing_ = false;
-  resumed_ = false;
-  hash_ = std::make_unique<Hash>(wanted_);
+  doubtful_ = false;
+  hash_ = std::make_unique<HubDigest>(wanted_);
   return {};
 }
 

@@ -7,6 +7,7 @@
 // digest then differs, and the file is received again.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "hub/hub_listing.h"
 #include "os/safe_path.h"
 #include "os/sys.h"
+#include "pull/hub_digest.h"
 #include "weft/content.h"
 #include "weft/result.h"
 
@@ -33,7 +35,6 @@ class ReceivedFile {
   static Result<std::unique_ptr<ReceivedFile>> open(const SafePath& files, const SafePath& notes,
                                                     const HubFile& wanted);
 
-  ~ReceivedFile();
   ReceivedFile(const ReceivedFile&) = delete;
   ReceivedFile& operator=(const ReceivedFile&) = delete;
 
@@ -44,20 +45,21 @@ class ReceivedFile {
   Range missing(std::size_t piece) const;  // in the file; the length is 0 if the piece is whole
   // Appends to a piece.
   Status write(std::size_t piece, std::span<const std::byte> bytes);
-  // Notes the bytes of a piece that nobody writes to for now.
+  // The caller writes bytes that another source than the hub gave. Their digest may then differ.
+  void doubt();
+  // Notes the bytes of a piece. Call it at the end of each piece.
   Status note(std::size_t piece);
 
   enum class Verdict : std::uint8_t {
     incomplete,  // bytes are missing, or another thread is hashing
     verified,    // returned once
-    restarted,   // bytes of an earlier process were damaged: all pieces can be taken again
+    restarted,   // bytes of an earlier process, or from elsewhere, were wrong: all pieces can be taken again
   };
   // Hashes the pieces that are whole and not hashed yet. Errc::corrupt: the content has another digest than the listing
   // says, although this process received all of it; the next one receives it again.
   Result<Verdict> hash_ready();
 
  private:
-  struct Hash;
   ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted);
   Status open_files();
   Status read_note();
@@ -69,14 +71,14 @@ class ReceivedFile {
   const SafePath path_, note_path_;
   const HubFile wanted_;
   Fd fd_, note_;
-  bool resumed_ = false;  // an earlier process received some of the bytes
+  std::atomic<bool> doubtful_{false};  // some bytes may be wrong: they are from an earlier process, or see doubt()
   mutable Mutex mutex_;
-  std::vector<std::uint32_t> got_ WEFT_GUARDED_BY(mutex_);  // bytes of each piece
-  std::vector<std::uint32_t> noted_;  // the bytes of each piece in the note; for the thread that has the piece
-  std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;    // the first piece that take_piece() may return
-  std::size_t hashed_ WEFT_GUARDED_BY(mutex_) = 0;  // pieces
+  std::vector<std::uint32_t> got_ WEFT_GUARDED_BY(mutex_);    // bytes of each piece
+  std::vector<std::uint32_t> noted_ WEFT_GUARDED_BY(mutex_);  // bytes of each piece in the note
+  std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;              // the first piece that take_piece() may return
+  std::size_t hashed_ WEFT_GUARDED_BY(mutex_) = 0;            // pieces
   bool hashing_ WEFT_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Hash> hash_;  // for the thread that set hashing_
+  std::unique_ptr<HubDigest> hash_;  // for the thread that set hashing_
 };
 
 }  // namespace weft

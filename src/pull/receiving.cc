@@ -27,13 +27,13 @@ class Receiving {
     pool.parallel_for(options_.connections, [this](std::size_t /*connection*/) { work(); });
     const MutexLock lock(mutex_);
     if (error_) return *error_;
-    return ReceivedBytes{bytes_, resumed_};
+    return ReceivedBytes{bytes_, resumed_, known_};
   }
 
  private:
   struct Work {
     std::shared_ptr<ReceivedFile> file;  // null: there is nothing left to take
-    std::optional<std::size_t> piece;    // none: the file was opened, and may have pieces to hash
+    std::optional<std::size_t> piece;    // none: this connection opened the file just now
   };
 
   // One connection.
@@ -53,7 +53,7 @@ class Receiving {
     if (failed_ || progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
     WEFT_TRY(const Work work, take());
     if (!work.file) return false;
-    if (work.piece) WEFT_CHECK(receive(*work.file, *work.piece));
+    WEFT_CHECK(work.piece ? receive(*work.file, *work.piece) : begin(work.file));
     WEFT_CHECK(settle(work.file));
     return true;
   }
@@ -67,11 +67,44 @@ class Receiving {
     const HubFile& wanted = files_[next_++];
     auto file = ReceivedFile::open(area_.files(), area_.notes(), wanted);
     if (!file.ok()) return named(wanted, std::move(file).error());
-    open_.push_back(std::move(file).value());
     progress_.phase(fmt::format("file {} of {}: {}", next_, files_.size(), wanted.path));
-    resumed_ += open_.back()->received();
-    progress_.advance(open_.back()->received());
-    return Work{open_.back(), std::nullopt};
+    return Work{std::move(file).value(), std::nullopt};
+  }
+
+  // Finds bytes that are on this node, and lets other connections receive the rest.
+  Status begin(const std::shared_ptr<ReceivedFile>& file) {
+    const std::uint64_t resumed = file->received();
+    resumed_ += resumed;
+    progress_.advance(resumed);
+    if (resumed == 0 && options_.known) WEFT_CHECK(copy_known(*file));
+    const MutexLock lock(mutex_);
+    open_.push_back(file);
+    return {};
+  }
+
+  // If some known bytes cannot be read, the hub has them.
+  Status copy_known(ReceivedFile& file) {
+    Status written;
+    std::size_t piece = 0;
+    file.doubt();
+    static_cast<void>(options_.known(file.wanted(), [&](std::span<const std::byte> bytes) -> Status {
+      written = progress_.cancelled() ? Status(Error{Errc::cancelled, "interrupted"}) : write(file, piece, bytes);
+      return written;
+    }));
+    return written;
+  }
+
+  // Writes known bytes, which follow those before, from the first byte of the file on.
+  Status write(ReceivedFile& file, std::size_t& piece, std::span<const std::byte> bytes) {
+    known_ += bytes.size();
+    progress_.advance(bytes.size());
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), file.missing(piece).length));
+      WEFT_CHECK(file.write(piece, part));
+      bytes = bytes.subspan(part.size());
+      if (file.missing(piece).length == 0) WEFT_CHECK(file.note(piece++));
+    }
+    return {};
   }
 
   Status receive(ReceivedFile& file, std::size_t piece) {
@@ -106,12 +139,11 @@ class Receiving {
   const PullArea& area_;
   Progress& progress_;
   std::atomic<bool>& failed_;
-  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> bytes_{0}, resumed_{0}, known_{0};
   Mutex mutex_;
   std::vector<std::shared_ptr<ReceivedFile>> open_ WEFT_GUARDED_BY(mutex_);  // not verified yet
   std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;                             // the first file that was not opened
-  std::uint64_t resumed_ WEFT_GUARDED_BY(mutex_) = 0;
-  std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);  // the first one
+  std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);                       // the first one
 };
 
 // Removes all entries below a directory that are neither a wanted file nor a directory of one. `below` is "" or ends

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,12 +24,16 @@ namespace weft {
 struct ReceiveOptions {
   HubName repository;
   std::string commit;
+  // Gives the sink the bytes of a file that this node has already, also wrong ones. Errc::not_found: it has none.
+  // Called by any thread. Empty: no file is known.
+  std::function<Status(const HubFile& file, const ByteSink& sink)> known;
   unsigned connections = 4;
 };
 
 struct ReceivedBytes {
   std::uint64_t bytes = 0;    // that came over the network
   std::uint64_t resumed = 0;  // that an earlier pull had received
+  std::uint64_t known = 0;    // that ReceiveOptions::known gave
 };
 
 // Receives `files` of one commit, sorted by path, into area.files(), and removes whatever else is there. After an error

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 
 #include "base/text.h"
@@ -33,8 +34,9 @@ constexpr CommandInfo kPullInfo = {
         "file in LFS, else the SHA-1 of the git blob.\n"
         "\n"
         "If a version of this name has the files of the commit, weft receives nothing and\n"
-        "sets the tag. A pull that fails or is interrupted publishes nothing. What it\n"
-        "received stays, and the next pull of the repository goes on there.\n"
+        "sets the tag. Otherwise it receives only the files that no stored version has. A\n"
+        "pull that fails or is interrupted publishes nothing. What it received stays, and\n"
+        "the next pull of the repository goes on there.\n"
         "\n"
         "--include and --exclude select files by their paths. '*' stands for any run of\n"
         "bytes, also of '/', '?' for any byte and [a-z] for one of a set. A pattern that\n"
@@ -51,17 +53,13 @@ constexpr CommandInfo kPullInfo = {
         "weft pull hf:org/bert --check\n",
     .json =
         "{model, version, made, endpoint, repository, revision, commit, tags: [TAG],\n"
-        " files, bytes, received_bytes, resumed_bytes, new_bytes, shared_bytes}\n"
-        "made is false if no new version was made; received_bytes came over the network\n"
-        "now, and resumed_bytes had come in an earlier pull that did not end\n"
+        " files, bytes, received_bytes, resumed_bytes, known_files, known_bytes, new_bytes,\n"
+        " shared_bytes}\n"
+        "made is false if no new version was made; received_bytes came from the hub now,\n"
+        "resumed_bytes came in an earlier pull that did not end, and known_bytes are those\n"
+        "of known_files, which stored versions have\n"
         "with --check: received_bytes would come; version is null unless one has the files\n",
     .interrupted = "the store is as it was; the next pull goes on with what was received",
-};
-
-// A directory for the files that are received.
-struct PullPlace {
-  SafePath pulls;
-  bool in_store = false;
 };
 
 class PullCommand final : public Command {
@@ -95,23 +93,20 @@ class PullCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(const HubSettings settings, read_hub_settings(context.environment().variable));
     endpoint_ = settings.endpoint;
-    std::atomic<bool> failed{false};
     HttpReaderOptions reading = hub_reading();
-    reading.stopped = [&interrupt = context.environment().interrupt, &failed] { return interrupt != 0 || failed; };
+    reading.stopped = [&interrupt = context.environment().interrupt, this] { return interrupt != 0 || failed_; };
     HubClient hub(settings, std::move(reading));
     WEFT_CHECK(ask(hub));
-    WEFT_TRY(std::optional<VersionRow> stored, find_stored(context));
-    if (stored || check_) return finish(context, stored);
-    WEFT_TRY(const PullPlace place, place_of(context));
-    WEFT_TRY(PullArea area, PullArea::open(place.pulls, pull_key(endpoint_, source_.repository), context.patience()));
-    WEFT_TRY(stored, find_stored(context));  // by another pull, which had the area
-    if (stored) return finish(context, stored);
-    {
-      ProgressBar bar = context.progress();
-      WEFT_TRY(received_,
-               receive_files(hub, {.repository = source_.repository, .commit = commit_}, files_, area, bar, failed));
-    }
-    return publish(context, area);
+    WEFT_CHECK(look_up(context));
+    if (stored_ || check_) return finish(context);
+    WEFT_TRY(const SafePath pulls, place_of(context));
+    WEFT_TRY(PullArea area, PullArea::open(pulls, pull_key(endpoint_, source_.repository), context.patience()));
+    WEFT_CHECK(look_up(context));  // another pull may have published it while this one waited for the area
+    if (!stored_) WEFT_CHECK(receive(context, hub, area));
+    auto code = stored_ ? finish(context) : publish(context);
+    if (code.ok())
+      if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
+    return code;
   }
 
  private:
@@ -135,76 +130,111 @@ class PullCommand final : public Command {
     return {};
   }
 
-  // Returns the version that has the commit. Without a store, or if this user may not read the store, there is none.
-  Result<std::optional<VersionRow>> find_stored(const Context& context) const {
+  // Finds the version that has the commit, and else the files that other versions have. Finds nothing without a store,
+  // or if this user may not read the store.
+  Status look_up(const Context& context) {
     const auto store = context.open_to_read();
     if (!store.ok()) {
       const Errc code = store.error().code;
-      if (code == Errc::not_found || code == Errc::permission) return std::optional<VersionRow>();
-      return store.error();
+      return code == Errc::not_found || code == Errc::permission ? Status{} : Status{store.error()};
     }
-    return version_of_commit(**store, context.resolver(), name_, commit_, files_);
+    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, commit_, files_));
+    if (stored_) return {};
+    WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_.repository.kind, files_}));
+    return {};
+  }
+
+  const KnownFile* known_at(std::string_view path) const {
+    const auto known = std::ranges::lower_bound(known_, path, {}, &KnownFile::path);
+    return known == known_.end() || known->path != path ? nullptr : &*known;
+  }
+
+  std::uint64_t known_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const KnownFile& known : known_) bytes += known.size;
+    return bytes;
+  }
+
+  // Receives all files but those that the import can take from stored versions.
+  Status receive(const Context& context, HubClient& hub, const PullArea& area) {
+    std::vector<HubFile> wanted;
+    for (const HubFile& file : files_) {
+      const KnownFile* known = known_at(file.path);
+      if (known != nullptr && known->is_reusable)
+        options_.stored.push_back({file.path, known->version, known->from, file.size});
+      else
+        wanted.push_back(file);
+    }
+    if (!wanted.empty()) options_.paths = {area.files().str()};
+    std::unique_ptr<Store> store;  // closed before the import opens it
+    if (!known_.empty()) {
+      WEFT_TRY(store, context.open_to_read());
+    }
+    ReceiveOptions options{.repository = source_.repository, .commit = commit_, .known = {}};
+    options.known = [&](const HubFile& file, const ByteSink& sink) -> Status {
+      const KnownFile* known = known_at(file.path);
+      return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
+    };
+    ProgressBar bar = context.progress();
+    WEFT_TRY(received_, receive_files(hub, options, wanted, area, bar, failed_));
+    return {};
   }
 
   // The owner of the store receives into the store, so that the import takes large files as they are. Another user
   // receives into the cache directory, and the import copies the files.
-  Result<PullPlace> place_of(const Context& context) const {
+  Result<SafePath> place_of(const Context& context) const {
     const std::string store = context.store_path();
     if (const auto there = stat_file(store); !there.ok() && there.error().code == Errc::not_found)
       WEFT_CHECK(context.open_or_create());
     WEFT_TRY(const struct stat st, stat_file(store));
     if (st.st_uid == own_user() || own_user() == 0) {
       WEFT_TRY(const SafePath directory, SafePath::open_owned(store));
-      return PullPlace{directory / kPullsFolder, true};
+      return directory / kPullsFolder;
     }
     const auto variable = [&](const char* name) { return context.environment().variable(name).value_or(""); };
     const std::string cache = variable("XDG_CACHE_HOME");
     const std::string own = (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
     WEFT_CHECK(make_directories(own, 0700));
     WEFT_TRY(const SafePath directory, SafePath::open_owned(own));
-    const PullPlace place{directory / kPullsFolder};
-    WEFT_CHECK(remove_old_pulls(place.pulls, kDraftsKept));
-    return place;
+    WEFT_CHECK(remove_old_pulls(directory / kPullsFolder, kDraftsKept));
+    return directory / kPullsFolder;
   }
 
-  Result<int> publish(const Context& context, PullArea& area) const {
-    ImportOptions options;
-    options.paths = {area.files().str()};
-    options.name = name_;
-    options.dataset = source_.repository.kind == VersionKind::dataset;
-    if (!options.dataset) options.take = Take::move;
-    options.tags = tags_;
-    options.default_message = description_of(endpoint_, source_, commit_);
-    options.source_commit = commit_;
+  Result<int> publish(const Context& context) {
+    options_.name = name_;
+    options_.dataset = source_.repository.kind == VersionKind::dataset;
+    if (!options_.dataset) options_.take = Take::move;
+    options_.tags = tags_;
+    options_.default_message = description_of(endpoint_, source_, commit_);
+    options_.source_commit = commit_;
     WEFT_TRY(const auto writer, context.writer());
-    WEFT_TRY(const ImportReport report, writer->import(options));
-    if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
+    WEFT_TRY(const ImportReport report, writer->import(options_));
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
     if (!access_.empty())
       context.note(fmt::format("{} is {}: here every user who can read the store can read it",
                                text_of(source_.repository), access_));
     if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
-    print_import(context, report, options.dataset);
-    context.print("  {}: {} received{}\n", options.default_message, human_bytes(received_.bytes),
-                  received_.resumed == 0 ? "" : fmt::format(", {} earlier", human_bytes(received_.resumed)));
+    print_import(context, report, options_.dataset);
+    context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
+                  received_.resumed == 0 ? "" : fmt::format(", {} earlier", human_bytes(received_.resumed)),
+                  known_.empty() ? "" : fmt::format(", {} known", human_bytes(known_bytes())));
     return kExitDone;
   }
 
   // Without a new version. Sets the tags that the stored one lacks, unless --check is given.
-  Result<int> finish(const Context& context, const std::optional<VersionRow>& stored) {
-    const VersionRow* row = stored ? &*stored : nullptr;
-    if (!stored) {
-      received_.bytes = bytes_;
-      if (context.json) return print_json(context, row, nullptr);
-      context.print("{}, commit {}: {}, {} to receive\n", text_of(source_.repository), commit_,
-                    count_of(files_.size(), "file"), human_bytes(bytes_));
-      return kExitDone;
-    }
-    if (!check_) WEFT_CHECK(set_tags(context, *row));
+  Result<int> finish(const Context& context) {
+    const VersionRow* row = stored_ ? &*stored_ : nullptr;
+    if (row == nullptr) received_.bytes = bytes_ - known_bytes();
+    if (row != nullptr && !check_) WEFT_CHECK(set_tags(context, *row));
     if (context.json) return print_json(context, row, nullptr);
-    context.print("{} has {} of commit {} already: no byte {}\n", spec_of(*row), count_of(files_.size(), "file"),
-                  commit_, check_ ? "to receive" : "received");
+    const std::string files = count_of(files_.size(), "file");
+    if (row == nullptr)
+      context.print("{}, commit {}: {}, {}: {} to receive, {} known\n", text_of(source_.repository), commit_, files,
+                    human_bytes(bytes_), human_bytes(received_.bytes), human_bytes(known_bytes()));
+    else
+      context.print("{} has {} of commit {} already: nothing {}\n", spec_of(*row), files, commit_,
+                    check_ ? "to receive" : "received");
     return kExitDone;
   }
 
@@ -242,6 +272,8 @@ class PullCommand final : public Command {
         .member("bytes", bytes_)
         .member("received_bytes", received_.bytes)
         .member("resumed_bytes", received_.resumed)
+        .member("known_files", static_cast<std::uint64_t>(known_.size()))
+        .member("known_bytes", known_bytes())
         .member("new_bytes", outcome != nullptr ? outcome->new_bytes : 0)
         .member("shared_bytes", outcome != nullptr ? outcome->shared_bytes : 0);
     context.print_json(json.end_object());
@@ -261,7 +293,11 @@ class PullCommand final : public Command {
   std::string_view access_;  // "private", "gated" or ""
   std::vector<HubFile> files_;
   std::uint64_t bytes_ = 0;
+  std::optional<VersionRow> stored_;  // the version that has the commit
+  std::vector<KnownFile> known_;      // by path
+  std::atomic<bool> failed_{false};
   ReceivedBytes received_;
+  ImportOptions options_;
 };
 
 }  // namespace

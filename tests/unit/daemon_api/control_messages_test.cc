@@ -151,6 +151,10 @@ TEST_CASE("files travel in messages of bounded size, and no more of them than we
   CHECK((one[0].directory && one[0].path == "runs"));
   CHECK_FALSE(got.back().directory);
   one.clear();
+  SourceFile stored{.path = "b.bin", .where = "a.bin of m@1", .size = 7, .stored = "m@1", .stored_path = "a.bin"};
+  REQUIRE(decode_files(parsed(encode_files(std::span(&stored, 1), 0)), 1, one).ok());
+  CHECK((one[0].stored == "m@1" && one[0].stored_path == "a.bin" && one[0].size == 7));
+  one.clear();
   CHECK(decode_files(parsed(R"({"files":[["a","/a",1],["b","/b",1]]})"), 1, one).error().code == Errc::invalid);
   CHECK(decode_files(parsed(R"({"files":[]})"), 1, one).error().code == Errc::invalid);
   CHECK(decode_files(parsed(R"({"files":[["a","/a"]]})"), 1, one).error().code == Errc::invalid);
