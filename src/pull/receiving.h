@@ -27,7 +27,7 @@ struct ReceiveOptions {
   // Gives the sink the bytes of a file that this node has already, also wrong ones. Errc::not_found: it has none.
   // Called by any thread. Empty: no file is known.
   std::function<Status(const HubFile& file, const ByteSink& sink)> known;
-  unsigned connections = 4;
+  unsigned connections = 8;
 };
 
 struct ReceivedBytes {

@@ -317,8 +317,8 @@ def test_a_branch_that_moves_during_a_pull_does_not_matter(store, hub, repositor
 
 
 @pytest.mark.parametrize("trouble", [
-    ("cut", {"path": "*", "times": 5, "bytes": 100_000}),
-    ("status", {"path": "*", "times": 3, "status": 503}),
+    ("cut", {"path": "*", "times": 2, "bytes": 100_000}),
+    ("status", {"path": "*", "times": 2, "status": 503}),
     ("status", {"path": "*", "times": 2, "status": 429, "fields": {"Retry-After": "1"}}),
     ("short", {"path": "*.safetensors", "times": 2, "by": 1000, "host": "storage"}),
 ], ids=["cut", "503", "429", "short"])
