@@ -98,6 +98,24 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+Result<std::string> percent_decoded(std::string_view raw) {
+  std::string text;
+  text.reserve(raw.size());
+  for (std::size_t at = 0; at < raw.size(); ++at) {
+    char byte = raw[at];
+    if (byte == '%') {
+      const int high = at + 2 < raw.size() ? hex_value(raw[at + 1]) : -1;
+      const int low = at + 2 < raw.size() ? hex_value(raw[at + 2]) : -1;
+      if (high < 0 || low < 0) return Error{Errc::invalid, "path: expected two hexadecimal digits after %"};
+      byte = static_cast<char>(high * 16 + low);
+      at += 2;
+    }
+    if (byte == '\0') return Error{Errc::invalid, "path: has a NUL"};
+    text += byte;
+  }
+  return text;
+}
+
 std::optional<std::uint64_t> parse_u64(std::string_view text) {
   if (!all_digits(text)) return std::nullopt;
   std::uint64_t value = 0;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/result.h"
+
 namespace weft {
 
 bool valid_utf8(std::string_view text);  // as RFC 3629: no overlong forms, no surrogates
@@ -33,6 +35,8 @@ std::string utc_time(std::uint64_t time_ns);                                 // 
 // Parses a time in seconds, at most `seconds_max`: "90", "90s", "15m", "2h", "1d".
 std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t seconds_max);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);  // "0", "4096", "20G": powers of 1024, KMGTP
+// Returns the text with the byte of each %XX. Errc::invalid: a '%' without two hexadecimal digits, or a NUL.
+Result<std::string> percent_decoded(std::string_view raw);
 // Returns text for messages: characters that control a terminal and bytes that are not UTF-8 become \xNN. Cuts the text
 // at `bytes_max`.
 std::string printable(std::string_view text, std::size_t bytes_max = 120);

@@ -15,24 +15,6 @@ bool is_same_name(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, {}, lower_ascii, lower_ascii);
 }
 
-Result<std::string> percent_decoded(std::string_view raw) {
-  std::string text;
-  text.reserve(raw.size());
-  for (std::size_t at = 0; at < raw.size(); ++at) {
-    char byte = raw[at];
-    if (byte == '%') {
-      const int high = at + 2 < raw.size() ? hex_value(raw[at + 1]) : -1;
-      const int low = at + 2 < raw.size() ? hex_value(raw[at + 2]) : -1;
-      if (high < 0 || low < 0) return Error{Errc::invalid, "path: expected two hexadecimal digits after %"};
-      byte = static_cast<char>(high * 16 + low);
-      at += 2;
-    }
-    if (byte == '\0') return Error{Errc::invalid, "path: has a NUL"};
-    text += byte;
-  }
-  return text;
-}
-
 // The bytes from `first` to `last`, which is included.
 HttpPart range_between(std::uint64_t first, std::uint64_t last, std::uint64_t size) {
   if (first >= size) return {HttpPart::Kind::unsatisfiable, 0, 0, size};

@@ -29,6 +29,7 @@ Result<std::optional<VersionRow>> row_of_commit(Store& store, const std::string&
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(const auto model, if_there(snapshot->model(name)));
   if (!model) return std::optional<VersionRow>();
+  if (commit.empty()) return if_there(snapshot->version(model->id, model->latest));
   WEFT_TRY(const auto id, snapshot->with_revision(model->id, commit));
   if (!id) return std::optional<VersionRow>();
   WEFT_TRY(VersionRow row, snapshot->version(*id));
@@ -58,7 +59,8 @@ Result<std::optional<VersionRow>> version_of_commit(Store& store, ManifestResolv
     ++all;
     const auto file = std::ranges::lower_bound(files, path, {}, &HubFile::path);
     if (file == files.end() || file->path != path || file->size != size) return;
-    if (!file->sha256 || !sha256 || *file->sha256 == *sha256) ++same;
+    const bool is_of_commit = !commit.empty() && (!file->sha256 || !sha256);
+    if (is_of_commit || file->sha256 == sha256) ++same;
   }));
   return all == files.size() && same == files.size() ? std::move(row) : std::optional<VersionRow>();
 }

@@ -30,8 +30,7 @@ std::string description_of(const std::string& endpoint, const HubSource& source,
   return fmt::format("{} of {}{}, commit {}", text_of(source.repository), endpoint, revision, commit);
 }
 
-std::string pull_key(const std::string& endpoint, const HubName& repository) {
-  const std::string text = fmt::format("{} {}", endpoint, text_of(repository));
+std::string pull_key(std::string_view text) {
   return to_hex(sha256(std::as_bytes(std::span(text)))).substr(0, kKeyDigits);
 }
 

@@ -22,7 +22,8 @@ std::optional<std::string> tag_of_revision(std::string_view revision);
 // Returns the description of a version: "hf:org/bert of https://huggingface.co, revision main, commit 0123…".
 std::string description_of(const std::string& endpoint, const HubSource& source, std::string_view commit);
 
-// Returns the key of a repository's PullArea: the same for all revisions, which mostly have the same files.
-std::string pull_key(const std::string& endpoint, const HubName& repository);
+// Returns the key of the PullArea of a source, which the text tells from others. All revisions of a repository have
+// one: mostly they have the same files.
+std::string pull_key(std::string_view text);
 
 }  // namespace weft

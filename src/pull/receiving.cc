@@ -8,16 +8,15 @@
 
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "hub/hub_name.h"
 
 namespace weft {
 namespace {
 
 class Receiving {
  public:
-  Receiving(HubClient& hub, const ReceiveOptions& options, std::span<const HubFile> files, const PullArea& area,
+  Receiving(PullSource& source, const ReceiveOptions& options, std::span<const HubFile> files, const PullArea& area,
             Progress& progress, std::atomic<bool>& failed)
-      : hub_(hub), options_(options), files_(files), area_(area), progress_(progress), failed_(failed) {}
+      : source_(source), options_(options), files_(files), area_(area), progress_(progress), failed_(failed) {}
 
   Result<ReceivedBytes> run() {
     std::uint64_t total = 0;
@@ -114,7 +113,7 @@ class Receiving {
       bytes_ += bytes.size();
       return {};
     };
-    Status read = hub_.read(options_.repository, options_.commit, file.wanted(), file.missing(piece), sink);
+    Status read = source_.read(file.wanted(), file.missing(piece), sink);
     const Status noted = file.note(piece);
     return read.ok() ? noted : read;
   }
@@ -129,11 +128,11 @@ class Receiving {
   }
 
   Error named(const HubFile& file, Error error) const {
-    error.message = fmt::format("{}: \"{}\": {}", text_of(options_.repository), printable(file.path), error.message);
+    error.message = fmt::format("{}: \"{}\": {}", source_.text(), printable(file.path), error.message);
     return error;
   }
 
-  HubClient& hub_;
+  PullSource& source_;
   const ReceiveOptions& options_;
   const std::span<const HubFile> files_;
   const PullArea& area_;
@@ -167,12 +166,12 @@ Status keep_only(const SafePath& directory, const std::string& below, const std:
 
 }  // namespace
 
-Result<ReceivedBytes> receive_files(HubClient& hub, const ReceiveOptions& options, std::span<const HubFile> files,
+Result<ReceivedBytes> receive_files(PullSource& source, const ReceiveOptions& options, std::span<const HubFile> files,
                                     const PullArea& area, Progress& progress, std::atomic<bool>& failed) {
   std::set<std::string_view> wanted;
   for (const HubFile& file : files) wanted.insert(file.path);
   WEFT_CHECK(keep_only(area.files(), "", wanted));
-  return Receiving(hub, options, files, area, progress, failed).run();
+  return Receiving(source, options, files, area, progress, failed).run();
 }
 
 }  // namespace weft

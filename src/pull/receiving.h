@@ -1,4 +1,4 @@
-// Receives the files of a commit over several connections, and verifies them.
+// Receives the files of a source over several connections, and verifies them.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 #include "base/mutex.h"
 #include "drafts/pull_area.h"
-#include "hub/hub_client.h"
+#include "pull/pull_source.h"
 #include "pull/received_file.h"
 #include "weft/progress.h"
 #include "weft/result.h"
@@ -22,8 +22,6 @@
 namespace weft {
 
 struct ReceiveOptions {
-  HubName repository;
-  std::string commit;
   // Gives the sink the bytes of a file that this node has already, also wrong ones. Errc::not_found: it has none.
   // Called by any thread. Empty: no file is known.
   std::function<Status(const HubFile& file, const ByteSink& sink)> known;
@@ -36,11 +34,11 @@ struct ReceivedBytes {
   std::uint64_t known = 0;    // that ReceiveOptions::known gave
 };
 
-// Receives `files` of one commit, sorted by path, into area.files(), and removes whatever else is there. After an error
-// the received bytes stay for the next call. `failed`: set by the first error, so that the client's other requests can
-// end (HttpReaderOptions::stopped). Messages begin with the repository. Errc::corrupt: a file has other bytes than its
-// digest in the listing says. Errc::cancelled: `progress` is. Other errors: hub_client.h, os/sys.h.
-Result<ReceivedBytes> receive_files(HubClient& hub, const ReceiveOptions& options, std::span<const HubFile> files,
+// Receives `files` of a source, sorted by path, into area.files(), and removes whatever else is there. After an error
+// the received bytes stay for the next call. `failed`: set by the first error, so that other requests of the source can
+// end (HttpReaderOptions::stopped). Errc::corrupt: a file has other bytes than its digest says. Errc::cancelled:
+// `progress` is. Other errors: hub_client.h, os/sys.h.
+Result<ReceivedBytes> receive_files(PullSource& source, const ReceiveOptions& options, std::span<const HubFile> files,
                                     const PullArea& area, Progress& progress, std::atomic<bool>& failed);
 
 }  // namespace weft

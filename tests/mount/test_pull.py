@@ -1,4 +1,5 @@
 """A revision of a hub becomes a version: from a double of the hub, with every trouble that it can make."""
+import hashlib
 import json
 import os
 import signal
@@ -384,6 +385,30 @@ def test_a_refused_token_is_not_in_the_message(store, hub, repository):
     done = pull(store, hub, "hf:org/private", check=False, HF_TOKEN=TOKEN)
     assert_refused(done, "hf:org/private")
     assert TOKEN not in done.stdout + done.stderr
+
+
+# URLs.
+
+
+def test_urls(store, hub, repository, tmp_path):
+    hub.add("org/bert", repository)
+    paths = ["model.safetensors", "config.json"]
+    urls = [f"{hub.endpoint}/org/bert/resolve/main/{path}" for path in paths]
+    digests = [hashlib.sha256((repository / path).read_bytes()).hexdigest() for path in paths]
+    words = [*urls, *(word for digest in digests for word in ("--sha256", digest))]
+    assert_refused(pull(store, hub, *words, check=False), "--name", code=2)
+    assert_refused(pull(store, hub, *urls, "--name", "m", check=False), "--sha256", code=2)
+    assert_refused(pull(store, hub, urls[0], "--sha256", "12", "--name", "m", check=False), "64", code=2)
+    report = pulled(store, hub, *words, "--name", "m", HF_TOKEN=TOKEN)
+    assert (report["made"], report["files"], report["commit"]) == (True, 2, "")
+    assert {one.token for one in hub.asked()} == {None}
+    store.weft("export", "m", tmp_path / "out")
+    assert files_below(tmp_path / "out") == {path: (repository / path).read_bytes() for path in paths}
+    assert pulled(store, hub, *words, "--name", "m")["received_bytes"] == 0
+    assert_refused(pull(store, hub, urls[0], "--sha256", digests[1], "--name", "n", check=False), "model.safetensors",
+                   digests[1])
+    assert_refused(pull(store, hub, urls[0] + "x", "--sha256", digests[0], "--name", "n", check=False), "404")
+    assert [model["model"] for model in store.json("ls")["models"]] == ["m"]
 
 
 # Other users, and a daemon.

@@ -9,9 +9,11 @@
 #include "drafts/old_drafts.h"
 #include "drafts/pull_area.h"
 #include "hub/hub_client.h"
+#include "hub/hub_settings.h"
 #include "os/sys.h"
 #include "pull/known_files.h"
 #include "pull/pull_names.h"
+#include "pull/pull_source.h"
 #include "pull/receiving.h"
 #include "weft/programs/operations.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 constexpr CommandInfo kPullInfo = {
     .name = "pull",
-    .summary = "publish a revision of a model hub as a version",
+    .summary = "publish a revision of a model hub, or files at URLs, as a version",
     .description =
         "Receives the files of SOURCE from the Hugging Face hub, or from a server that\n"
         "speaks like it, and publishes them as `weft import` does. SOURCE is\n"
@@ -38,6 +40,8 @@ constexpr CommandInfo kPullInfo = {
         "pull that fails or is interrupted publishes nothing. What it received stays, and\n"
         "the next pull of the repository goes on there.\n"
         "\n"
+        "A SOURCE may also be one or more URLs of files, each with its --sha256.\n"
+        "\n"
         "--include and --exclude select files by their paths. '*' stands for any run of\n"
         "bytes, also of '/', '?' for any byte and [a-z] for one of a set. A pattern that\n"
         "ends with '/' selects everything below that directory.\n"
@@ -50,14 +54,16 @@ constexpr CommandInfo kPullInfo = {
         "weft pull hf:org/bert@v2 --name bert --tag stable\n"
         "weft pull hf:org/bert --include '*.safetensors' --include '*.json'\n"
         "weft pull hf:datasets/org/c4 --exclude 'raw/'\n"
-        "weft pull hf:org/bert --check\n",
+        "weft pull hf:org/bert --check\n"
+        "weft pull https://example.org/bert.gguf --name bert --sha256 DIGITS\n",
     .json =
         "{model, version, made, endpoint, repository, revision, commit, tags: [TAG],\n"
         " files, bytes, received_bytes, resumed_bytes, known_files, known_bytes, new_bytes,\n"
         " shared_bytes}\n"
         "made is false if no new version was made; received_bytes came from the hub now,\n"
         "resumed_bytes came in an earlier pull that did not end, and known_bytes are those\n"
-        "of known_files, which stored versions have\n"
+        "of known_files, which stored versions have; with URLs, endpoint, revision and\n"
+        "commit are empty\n"
         "with --check: received_bytes would come; version is null unless one has the files\n",
     .interrupted = "the store is as it was; the next pull goes on with what was received",
 };
@@ -65,25 +71,36 @@ constexpr CommandInfo kPullInfo = {
 class PullCommand final : public Command {
  public:
   void declare(OptionSet& options) override {
-    options.argument("SOURCE", text_, OptionSet::Need::required,
-                     "hf:ORG/NAME[@REVISION] or hf:datasets/ORG/NAME[@REVISION]");
-    options.value("-n,--name", "NAME", name_, "the name of the version (default: the repository's, such as org/bert)",
+    options.arguments("SOURCE", sources_, OptionSet::Need::required,
+                      "hf:ORG/NAME[@REVISION], hf:datasets/ORG/NAME[@REVISION], or URLs");
+    options.value("-n,--name", "NAME", name_,
+                  "the name of the version (default: the repository's, such as org/bert; with URLs it is required)",
                   {kOfferModels});
     options.values("-t,--tag", "TAG", tags_,
-                   "a tag for the version instead of the branch's name; it moves if another "
-                   "version has it");
+                   "a tag for the version instead of the branch's name; it moves if another version has it");
     options.values("--include", "GLOB", filter_.include, "receive only files whose paths match one of these patterns");
     options.values("--exclude", "GLOB", filter_.exclude, "leave out files whose paths match");
-    options.flag("--dataset", dataset_, "SOURCE is a data set, as if it began with hf:datasets/");
+    options.values("--sha256", "DIGITS", sha256_, "the SHA-256 of the file at a URL, one for each, in their order");
+    options.flag("--dataset", dataset_, "publish a data set, as if SOURCE began with hf:datasets/");
     options.flag("--check", check_, "print what would be received, and change nothing");
   }
 
   Status check_usage() override {
-    WEFT_TRY(source_, parse_hub_source(text_, dataset_ ? VersionKind::dataset : VersionKind::model));
-    if (dataset_ && source_.repository.kind != VersionKind::dataset)
-      return Error{Errc::invalid, fmt::format("--dataset: {} is a model", printable(text_))};
-    if (name_.empty()) {
-      WEFT_TRY(name_, version_name_of(source_.repository));
+    const VersionKind kind = dataset_ ? VersionKind::dataset : VersionKind::model;
+    is_hub_ = sources_.front().find("://") == std::string::npos;
+    if (is_hub_ && sources_.size() > 1)
+      return Error{Errc::invalid, fmt::format("expected one repository, got {} too", printable(sources_[1]))};
+    if (is_hub_ && !sha256_.empty()) return Error{Errc::invalid, "--sha256: expected with URLs alone"};
+    if (is_hub_) {
+      WEFT_TRY(repository_, parse_hub_source(sources_.front(), kind));
+      if (dataset_ && repository_.repository.kind != VersionKind::dataset)
+        return Error{Errc::invalid, fmt::format("--dataset: {} is a model", printable(sources_.front()))};
+      if (name_.empty()) {
+        WEFT_TRY(name_, version_name_of(repository_.repository));
+      }
+    } else {
+      WEFT_CHECK(url_source(sources_, sha256_, kind, {}));  // the settings are those of run()
+      if (name_.empty()) return Error{Errc::invalid, "--name is required with a URL"};
     }
     WEFT_CHECK(check_model_name(name_));
     for (const std::string& tag : tags_) WEFT_CHECK(check_tag_name(tag));
@@ -91,18 +108,14 @@ class PullCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    WEFT_TRY(const HubSettings settings, read_hub_settings(context.environment().variable));
-    endpoint_ = settings.endpoint;
-    HttpReaderOptions reading = hub_reading();
-    reading.stopped = [&interrupt = context.environment().interrupt, this] { return interrupt != 0 || failed_; };
-    HubClient hub(settings, std::move(reading));
-    WEFT_CHECK(ask(hub));
+    WEFT_TRY(source_, open_source_of(context));
+    WEFT_CHECK(list());
     WEFT_CHECK(look_up(context));
     if (stored_ || check_) return finish(context);
     WEFT_TRY(const SafePath pulls, place_of(context));
-    WEFT_TRY(PullArea area, PullArea::open(pulls, pull_key(endpoint_, source_.repository), context.patience()));
+    WEFT_TRY(PullArea area, PullArea::open(pulls, source_->key(), context.patience()));
     WEFT_CHECK(look_up(context));  // another pull may have published it while this one waited for the area
-    if (!stored_) WEFT_CHECK(receive(context, hub, area));
+    if (!stored_) WEFT_CHECK(receive(context, area));
     auto code = stored_ ? finish(context) : publish(context);
     if (code.ok())
       if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
@@ -110,25 +123,31 @@ class PullCommand final : public Command {
   }
 
  private:
-  // Finds the commit and its files. From here on the revision may move.
-  Status ask(HubClient& hub) {
-    WEFT_TRY(const HubRevision revision, hub.revision(source_));
-    commit_ = revision.commit;
-    WEFT_TRY(files_, hub.files(source_.repository, commit_));
-    const std::size_t all = files_.size();
-    std::erase_if(files_, [this](const HubFile& file) { return !filter_.takes(file.path); });
-    if (files_.empty())
-      return Error{
-          Errc::not_found,
-          fmt::format("{}: no file to publish: {} in commit {}", text_of(source_.repository),
-                      all == 0 ? "there is none" : fmt::format("the patterns match none of {}", all), commit_)};
-    for (const HubFile& file : files_) bytes_ += file.size;
-    if (tags_.empty()) {
-      if (const auto tag = tag_of_revision(source_.revision)) tags_.push_back(*tag);
-    }
-    access_ = revision.is_private ? "private" : revision.is_gated ? "gated" : "";
+  Result<std::unique_ptr<PullSource>> open_source_of(const Context& context) {
+    WEFT_TRY(HubSettings settings, read_hub_settings(context.environment().variable));
+    HttpReaderOptions reading = hub_reading();
+    reading.stopped = [&interrupt = context.environment().interrupt, this] { return interrupt != 0 || failed_; };
+    if (is_hub_) return hub_source(repository_, std::move(settings), std::move(reading));
+    reading.http.ca = settings.ca;
+    reading.http.ca_directory = settings.ca_directory;
+    reading.user_agent = "weft/" WEFT_VERSION;
+    return url_source(sources_, sha256_, dataset_ ? VersionKind::dataset : VersionKind::model, std::move(reading));
+  }
+
+  Status list() {
+    WEFT_TRY(listing_, source_->list());
+    const std::size_t all = files().size();
+    std::erase_if(listing_.files, [this](const HubFile& file) { return !filter_.takes(file.path); });
+    if (files().empty())
+      return Error{Errc::not_found,
+                   fmt::format("{}: no file to publish: the patterns match none of {}", source_->text(), all)};
+    for (const HubFile& file : files()) bytes_ += file.size;
+    if (tags_.empty())
+      if (const auto tag = source_->tag()) tags_.push_back(*tag);
     return {};
   }
+
+  const std::vector<HubFile>& files() const { return listing_.files; }
 
   // Finds the version that has the commit, and else the files that other versions have. Finds nothing without a store,
   // or if this user may not read the store.
@@ -138,9 +157,9 @@ class PullCommand final : public Command {
       const Errc code = store.error().code;
       return code == Errc::not_found || code == Errc::permission ? Status{} : Status{store.error()};
     }
-    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, commit_, files_));
+    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.commit, files()));
     if (stored_) return {};
-    WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_.repository.kind, files_}));
+    WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_->kind(), files()}));
     return {};
   }
 
@@ -156,9 +175,9 @@ class PullCommand final : public Command {
   }
 
   // Receives all files but those that the import can take from stored versions.
-  Status receive(const Context& context, HubClient& hub, const PullArea& area) {
+  Status receive(const Context& context, const PullArea& area) {
     std::vector<HubFile> wanted;
-    for (const HubFile& file : files_) {
+    for (const HubFile& file : files()) {
       const KnownFile* known = known_at(file.path);
       if (known != nullptr && known->is_reusable)
         options_.stored.push_back({file.path, known->version, known->from, file.size});
@@ -170,13 +189,13 @@ class PullCommand final : public Command {
     if (!known_.empty()) {
       WEFT_TRY(store, context.open_to_read());
     }
-    ReceiveOptions options{.repository = source_.repository, .commit = commit_, .known = {}};
+    ReceiveOptions options;
     options.known = [&](const HubFile& file, const ByteSink& sink) -> Status {
       const KnownFile* known = known_at(file.path);
       return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
     };
     ProgressBar bar = context.progress();
-    WEFT_TRY(received_, receive_files(hub, options, wanted, area, bar, failed_));
+    WEFT_TRY(received_, receive_files(*source_, options, wanted, area, bar, failed_));
     return {};
   }
 
@@ -202,18 +221,18 @@ class PullCommand final : public Command {
 
   Result<int> publish(const Context& context) {
     options_.name = name_;
-    options_.dataset = source_.repository.kind == VersionKind::dataset;
+    options_.dataset = source_->kind() == VersionKind::dataset;
     if (!options_.dataset) options_.take = Take::move;
     options_.tags = tags_;
-    options_.default_message = description_of(endpoint_, source_, commit_);
-    options_.source_commit = commit_;
+    options_.default_message = listing_.description;
+    options_.source_commit = listing_.commit;
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(options_));
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
-    if (!access_.empty())
-      context.note(fmt::format("{} is {}: here every user who can read the store can read it",
-                               text_of(source_.repository), access_));
+    if (!listing_.access.empty())
+      context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(),
+                               listing_.access));
     if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
     print_import(context, report, options_.dataset);
     context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
@@ -228,12 +247,12 @@ class PullCommand final : public Command {
     if (row == nullptr) received_.bytes = bytes_ - known_bytes();
     if (row != nullptr && !check_) WEFT_CHECK(set_tags(context, *row));
     if (context.json) return print_json(context, row, nullptr);
-    const std::string files = count_of(files_.size(), "file");
+    const std::string count = count_of(files().size(), "file");
     if (row == nullptr)
-      context.print("{}, commit {}: {}, {}: {} to receive, {} known\n", text_of(source_.repository), commit_, files,
-                    human_bytes(bytes_), human_bytes(received_.bytes), human_bytes(known_bytes()));
+      context.print("{}: {}, {}: {} to receive, {} known\n", listing_.description, count, human_bytes(bytes_),
+                    human_bytes(received_.bytes), human_bytes(known_bytes()));
     else
-      context.print("{} has {} of commit {} already: nothing {}\n", spec_of(*row), files, commit_,
+      context.print("{} has {} of {} already: nothing {}\n", spec_of(*row), count, listing_.description,
                     check_ ? "to receive" : "received");
     return kExitDone;
   }
@@ -260,15 +279,15 @@ class PullCommand final : public Command {
     json.begin_object().member("model", name_).key("version");
     row != nullptr ? json.value(row->number) : json.null();
     json.member("made", outcome != nullptr && outcome->made)
-        .member("endpoint", endpoint_)
-        .member("repository", text_of(source_.repository))
-        .member("revision", source_.revision)
-        .member("commit", commit_)
+        .member("endpoint", listing_.endpoint)
+        .member("repository", source_->text())
+        .member("revision", source_->revision())
+        .member("commit", listing_.commit)
         .key("tags")
         .begin_array();
     for (const std::string& tag : tags_) json.value(tag);
     json.end_array()
-        .member("files", static_cast<std::uint64_t>(files_.size()))
+        .member("files", static_cast<std::uint64_t>(files().size()))
         .member("bytes", bytes_)
         .member("received_bytes", received_.bytes)
         .member("resumed_bytes", received_.resumed)
@@ -280,18 +299,17 @@ class PullCommand final : public Command {
     return kExitDone;
   }
 
-  std::string text_;
+  std::vector<std::string> sources_, sha256_;
   std::string name_;
   std::vector<std::string> tags_;
   HubFilter filter_;
   bool dataset_ = false;
   bool check_ = false;
-  HubSource source_;
+  bool is_hub_ = false;
+  HubSource repository_;
   // Of run():
-  std::string endpoint_;
-  std::string commit_;
-  std::string_view access_;  // "private", "gated" or ""
-  std::vector<HubFile> files_;
+  std::unique_ptr<PullSource> source_;
+  PullListing listing_;
   std::uint64_t bytes_ = 0;
   std::optional<VersionRow> stored_;  // the version that has the commit
   std::vector<KnownFile> known_;      // by path

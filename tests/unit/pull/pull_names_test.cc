@@ -42,10 +42,10 @@ TEST_CASE("names: a description has the endpoint, the revision and the commit, w
         "hf:datasets/org/c4 of https://hub.example, commit " + commit);
 }
 
-TEST_CASE("names: repositories have different keys at different endpoints, and as models and data sets") {
-  const std::string key = pull_key("https://hub.example", {"org/bert"});
+TEST_CASE("names: a key has 32 digits, and other sources have other keys") {
+  const std::string key = pull_key("https://hub.example hf:org/bert");
   CHECK(key.size() == 32);
-  CHECK(key == pull_key("https://hub.example", {"org/bert"}));
-  CHECK(key != pull_key("https://other.example", {"org/bert"}));
-  CHECK(key != pull_key("https://hub.example", {"org/bert", VersionKind::dataset}));
+  CHECK(key.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(key == pull_key("https://hub.example hf:org/bert"));
+  CHECK(key != pull_key("https://hub.example hf:datasets/org/bert"));
 }
