@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/errc_names.h"
+#include "base/text.h"
 #include "control/message.h"
 #include "drafts/import_fields.h"
 
@@ -41,6 +42,13 @@ void fields(JsonFields& f, ImportRequest& m) {
   fields(f, m.options);
   f("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
+}
+
+void fields(JsonFields& f, ClaimRequest& m) {
+  f("key", m.key);
+  const auto is_digit = [](char c) { return hex_value(c) >= 0 && (c < 'A' || c > 'F'); };
+  if (m.key.size() != limits::kClaimDigits || !std::ranges::all_of(m.key, is_digit))
+    f.refuse(fmt::format("\"key\": expected {} hexadecimal digits", limits::kClaimDigits));
 }
 
 void fields(JsonFields& f, ImportEvent& m) {

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/import_lines.h"
+#include "cli/shared/pull_claim.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
 #include "drafts/old_drafts.h"
@@ -112,9 +113,10 @@ class PullCommand final : public Command {
     WEFT_CHECK(list());
     WEFT_CHECK(look_up(context));
     if (stored_ || check_) return finish(context);
+    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key()));
     WEFT_TRY(const SafePath pulls, place_of(context));
     WEFT_TRY(PullArea area, PullArea::open(pulls, source_->key(), context.patience()));
-    WEFT_CHECK(look_up(context));  // another pull may have published it while this one waited for the area
+    WEFT_CHECK(look_up(context));  // meanwhile another pull may have published the version
     if (!stored_) WEFT_CHECK(receive(context, area));
     auto code = stored_ ? finish(context) : publish(context);
     if (code.ok())

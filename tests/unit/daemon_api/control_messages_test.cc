@@ -91,6 +91,15 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x","1","2"]])" + rest).starts_with("expected an array of 2"));
 }
 
+TEST_CASE("a claim has a key of digits") {
+  const std::string key(limits::kClaimDigits, 'a');
+  CHECK(again(ClaimRequest{key}).key == key);
+  CHECK(again(ClaimEvent{false, "node"}).holder == "node");
+  CHECK(again(ClaimEvent{true, {}}).held);
+  for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
+    CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
+}
+
 TEST_CASE("an event of an import is a question, a removed version or progress") {
   CHECK(again(ImportEvent{.files = 7}).files == 7U);
   CHECK(again(ImportEvent{.open = 0}).open == 0U);
