@@ -10,8 +10,8 @@ import pytest
 
 from daemonlib import Daemon
 from hub_double import Hub
-from weftlib import (WEFT, Mount, assert_refused, environment, files_below, random_bytes, random_tensors, run, wait_until,
-                     write_model)
+from weftlib import (NOBODY, WEFT, Mount, Store, assert_refused, environment, files_below, programs_for_everybody,
+                     random_bytes, random_tensors, run, wait_until, write_model)
 
 MIB = 1 << 20
 PIECE = 32 * MIB
@@ -426,3 +426,24 @@ def test_through_a_daemon(store, hub, repository, tmp_path):
         assert_version_is(store, tmp_path, "org/bert", repository)
         assert pulled(store, hub, "hf:org/bert")["made"] is False
     assert store.weft("fsck").returncode == 0
+
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_another_user_receives_into_a_cache_of_his_own(open_dir, hub, tmp_path):
+    """The daemon publishes what he gives it."""
+    programs = programs_for_everybody(open_dir)
+    area = make_repository(tmp_path / "repository")
+    hub.add("org/bert", area)
+    shared = Store(open_dir / "store", group="nogroup")
+    shared.path.chmod(0o755)
+    cache = open_dir / "cache"
+    cache.mkdir()
+    os.chown(cache, NOBODY, NOBODY)
+    with Daemon(shared, "--control-publish", str(NOBODY)):
+        done = run([programs / "weft", "--store", shared.path, "pull", "hf:org/bert", "--json"], user=NOBODY, group=NOBODY,
+                   extra_groups=[], env=settings(hub, XDG_CACHE_HOME=str(cache)))
+        assert json.loads(done.stdout)["made"] is True
+        assert_version_is(shared, tmp_path, "org/bert", area)
+    assert not (shared.path / "pulls").exists()
+    assert not any((cache / "weft/pulls").iterdir())
