@@ -44,6 +44,7 @@ class Receiving {
       const MutexLock lock(mutex_);
       if (!error_) error_ = std::move(more).error();
       failed_ = true;
+      begun_.notify_all();
     }
   }
 
@@ -57,16 +58,24 @@ class Receiving {
     return true;
   }
 
-  // Pieces of the files that were opened first come first, so that few files are open.
+  // Pieces of the files that were opened first come first, so that few files are open. Waits for a file that another
+  // connection has just opened: it may have pieces.
   Result<Work> take() {
-    const MutexLock lock(mutex_);
-    for (const auto& file : open_)
-      if (const auto piece = file->take_piece()) return Work{file, piece};
-    if (next_ == files_.size()) return Work{};
+    UniqueLock lock(mutex_);
+    for (;; begun_.wait(lock)) {
+      for (const auto& file : open_)
+        if (const auto piece = file->take_piece()) return Work{file, piece};
+      if (next_ < files_.size() && !failed_) return open_next();
+      if (beginning_ == 0 || failed_) return Work{};
+    }
+  }
+
+  Result<Work> open_next() WEFT_REQUIRES(mutex_) {
     const HubFile& wanted = files_[next_++];
     auto file = ReceivedFile::open(area_.files(), area_.notes(), wanted);
     if (!file.ok()) return named(wanted, std::move(file).error());
     progress_.phase(fmt::format("file {} of {}: {}", next_, files_.size(), wanted.path));
+    ++beginning_;
     return Work{std::move(file).value(), std::nullopt};
   }
 
@@ -75,10 +84,12 @@ class Receiving {
     const std::uint64_t resumed = file->received();
     resumed_ += resumed;
     progress_.advance(resumed);
-    if (resumed == 0 && options_.known) WEFT_CHECK(copy_known(*file));
+    const Status copied = resumed == 0 && options_.known ? copy_known(*file) : Status{};
     const MutexLock lock(mutex_);
-    open_.push_back(file);
-    return {};
+    if (copied.ok()) open_.push_back(file);
+    --beginning_;
+    begun_.notify_all();
+    return copied;
   }
 
   // If some known bytes cannot be read, the hub has them.
@@ -141,6 +152,8 @@ class Receiving {
   std::atomic<std::uint64_t> bytes_{0}, resumed_{0}, known_{0};
   Mutex mutex_;
   std::vector<std::shared_ptr<ReceivedFile>> open_ WEFT_GUARDED_BY(mutex_);  // not verified yet
+  Condition begun_;                                                          // of beginning_, and of an error
+  std::size_t beginning_ WEFT_GUARDED_BY(mutex_) = 0;                        // files in begin()
   std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;                             // the first file that was not opened
   std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);                       // the first one
 };

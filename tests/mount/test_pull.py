@@ -211,6 +211,17 @@ def test_a_large_file_is_written_once(store, hub, tmp_path):
     assert pack.read_bytes() == (area / "model.safetensors").read_bytes()
 
 
+def test_one_large_file_comes_over_several_connections(store, hub, tmp_path):
+    area = tmp_path / "repository"
+    area.mkdir()
+    (area / "large.bin").write_bytes(random_bytes(3 * PIECE, seed="connections"))
+    hub.add("org/bert", area)
+    hub.pace, sent = 64 * MIB, []
+    hub.on_request = lambda request: request.host == "storage" and sent.append(hub.sent["storage"])
+    pull(store, hub, "hf:org/bert")
+    assert len(sent) == 3 and max(sent) < PIECE
+
+
 # What was received stays.
 
 
