@@ -168,7 +168,7 @@ Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
   }
 }
 
-// Reads the bytes again: mostly they are in the page cache. They go to the disk from now on, so that the sync of the
+// Reads the bytes again: mostly they are in the page cache. Starts to write them to the disk, so that the sync of the
 // import is short.
 Status ReceivedFile::hash_piece(std::size_t piece) {
   std::vector<std::byte> buffer(kHashStep);
