@@ -1,6 +1,8 @@
 // Publishes for a client. The client lists the files and opens each one on request, with its own rights.
 #include <algorithm>
+#include <chrono>
 #include <span>
+#include <thread>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -168,6 +170,29 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   return report;
 }
 
+// The longest pause between two looks at a claim.
+constexpr auto kClaimPause = std::chrono::milliseconds(500);
+
+void pause_unless_cancelled(const control::Call& call, std::chrono::milliseconds pause) {
+  constexpr auto kStep = std::chrono::milliseconds(50);
+  for (auto left = pause; left > kStep && !call.cancelled(); left -= kStep) std::this_thread::sleep_for(kStep);
+}
+
+// Waits for the claim, and then holds it until the client ends the request.
+Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  ClaimOutcome outcome;
+  for (bool told = false; !outcome.claim; told = true) {
+    WEFT_TRY(outcome, parts.registry.claim(request.key));
+    if (!outcome.claim && !told) WEFT_CHECK(call.event(encode_fields(ClaimEvent{false, outcome.holder})));
+    if (!outcome.claim) pause_unless_cancelled(call, kClaimPause);
+    if (call.cancelled()) return Error{Errc::cancelled, "interrupted"};
+  }
+  WEFT_CHECK(call.event(encode_fields(ClaimEvent{true, {}})));
+  for (; !call.cancelled(); pause_unless_cancelled(call, kClaimPause)) WEFT_CHECK(outcome.claim->keep());
+  return Nothing{};
+}
+
 // Checks whether a user may publish. A mount asks this for users that write into its new/.
 Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& request, DaemonParts& parts) {
   PeerCredentials user = call.peer();
@@ -192,6 +217,7 @@ void fail(control::Call& call, const Error& error) {
 void serve_imports(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "may_publish", may_publish);
   serve(server, parts, "import", import);
+  serve(server, parts, "claim", claim);
 }
 
 }  // namespace weft

@@ -29,7 +29,7 @@ struct DaemonParts {
   std::uint64_t since_ns = 0;
 };
 
-void serve_imports(control::Server& server, DaemonParts& parts);  // import
+void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish, claim
 // Runs gc. Errc::busy: the store lacks changes of the registry, or manifests of live versions.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);

@@ -206,6 +206,8 @@ inline constexpr std::size_t kHttpFieldsMax = 256;
 inline constexpr std::size_t kHttpUrlMax = 8U << 10U;  // bytes; signed URLs have about 2 KiB
 inline constexpr unsigned kHttpRedirectsMax = 10;
 
+inline constexpr std::size_t kClaimDigits = 32;  // of the key of a claim in the registry
+
 // A model hub.
 inline constexpr std::size_t kHubNameComponentMax = 96;  // as huggingface_hub
 inline constexpr std::size_t kHubRevisionMax = 255;      // bytes of a branch, a tag or a commit

@@ -1,6 +1,7 @@
 // SHA-256 by libcrypto (with SHA-NI if the CPU has it), and the tree of weft/content.h.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,22 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
   void update(std::span<const std::byte> bytes);
   Digest finish();  // call it once
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// SHA-1, by which git names its objects. Others can make two files of one SHA-1, so it finds damage and is no identity.
+using Sha1Digest = std::array<std::uint8_t, 20>;
+class Sha1 {
+ public:
+  Sha1();
+  ~Sha1();
+  Sha1(Sha1&&) noexcept;
+  Sha1& operator=(Sha1&&) noexcept;
+  void update(std::span<const std::byte> bytes);
+  Sha1Digest finish();  // call it once
 
  private:
   struct State;

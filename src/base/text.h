@@ -42,7 +42,7 @@ std::string printable(std::string_view text, std::size_t bytes_max = 120);
 std::string printable_lines(std::string_view text);
 // Returns the text with each byte but [A-Za-z0-9_.~-] and those of `kept` as %XX, for a URL.
 std::string percent_encoded(std::string_view text, std::string_view kept = "");
-// Decodes %XX once. Errc::invalid: an escape that is none, or a NUL.
+// Returns the text with the byte of each %XX. Errc::invalid: a '%' without two hexadecimal digits, or a NUL.
 Result<std::string> percent_decoded(std::string_view raw);
 
 }  // namespace weft

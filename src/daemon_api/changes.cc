@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "drafts/pull_area.h"
 #include "weft/model/manifest.h"
 #include "weft/names.h"
 #include "weft/programs/operations.h"
@@ -174,6 +175,7 @@ Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::c
   WEFT_TRY(outcome.swept, sweep_assembled(store, options.dry_run));
   const auto collect_drafts = options.dry_run ? old_drafts : remove_old_drafts;
   WEFT_TRY(outcome.drafts, collect_drafts(store.path(), drafts_kept));
+  if (!options.dry_run) WEFT_CHECK(remove_old_pulls(store.directory() / kPullsFolder, drafts_kept));
   return outcome;
 }
 

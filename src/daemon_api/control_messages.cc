@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/errc_names.h"
+#include "base/text.h"
 #include "control/message.h"
 #include "drafts/import_fields.h"
 
@@ -13,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 8;  // a file is an array of five values
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 12;  // a file is an array of seven values
 
 struct FileList {
   std::vector<SourceFile> files;
@@ -28,7 +29,7 @@ void fields(JsonFields& f, SourceFile& m) {
   auto role = static_cast<std::uint64_t>(m.role);
   f("path", m.path)("where", m.where, 2 * limits::kPathMax)("size", m.size)(
       "role", role, static_cast<std::uint64_t>(FileRole::file_table));
-  f("directory", m.directory);
+  f("directory", m.directory)("stored", m.stored)("stored_path", m.stored_path, limits::kPathMax);
   m.role = static_cast<FileRole>(role);
 }
 
@@ -41,6 +42,13 @@ void fields(JsonFields& f, ImportRequest& m) {
   fields(f, m.options);
   f("files", m.files, limits::kFilesPerVersionMax);
   if (m.files == 0) f.refuse("\"files\": expected at least 1, got 0");
+}
+
+void fields(JsonFields& f, ClaimRequest& m) {
+  f("key", m.key);
+  const auto is_digit = [](char c) { return hex_value(c) >= 0 && (c < 'A' || c > 'F'); };
+  if (m.key.size() != limits::kClaimDigits || !std::ranges::all_of(m.key, is_digit))
+    f.refuse(fmt::format("\"key\": expected {} hexadecimal digits", limits::kClaimDigits));
 }
 
 void fields(JsonFields& f, ImportEvent& m) {

@@ -5,6 +5,7 @@
 //   request    body             events                          answer
 //   import     ImportRequest    ImportEvent, ProgressEvent      ImportReport
 //   may_publish MayPublishRequest                               {}
+//   claim      ClaimRequest     ClaimEvent                      none: it lasts until the client ends it
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
 //   mv         RenameRequest                                    {}
@@ -83,6 +84,20 @@ void shown_fields(JsonFields& f, ImportReport& m);  // the members that `weft im
 inline void fields(JsonFields& f, ImportReport& m) {
   shown_fields(f, m);
   f("version_tensors", m.outcome.version.tensors);
+}
+
+// Claims a key for this node until the client cancels the request or goes. The daemon reports which node has the claim
+// meanwhile, once, and then that this node has it. By then the store shows what the other node has published.
+struct ClaimRequest {
+  std::string key;  // limits::kClaimDigits hexadecimal digits
+};
+void fields(JsonFields& f, ClaimRequest& m);
+struct ClaimEvent {
+  bool held = false;
+  std::string holder;  // the name of the node that has the claim, if `held` is false
+};
+inline void fields(JsonFields& f, ClaimEvent& m) {
+  f("held", m.held)("holder", m.holder);
 }
 
 struct TagRequest {

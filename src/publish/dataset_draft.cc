@@ -51,13 +51,17 @@ Result<std::vector<std::byte>> read_table(const SourceFile& source) {
   return read_whole(fd.get(), seen, limits::kFileTableMax, source.where);
 }
 
-Status check_apart(const FileTable& table, std::span<const Draft> published, std::span<const std::string> directories) {
+Status check_apart(const FileTable& table, std::span<const Draft> published, std::span<const SourceFile> stored,
+                   std::span<const std::string> directories) {
   for (const std::string& path : directories)
     if (!table.is_apart(path))
       return Error{Errc::invalid, fmt::format("{}: a small file has the place of this empty directory", path)};
   for (const Draft& draft : published)
     if (!table.is_apart(draft.source.path))
       return Error{Errc::invalid, fmt::format("{}: a small file or a directory has its place", draft.source.where)};
+  for (const SourceFile& file : stored)
+    if (!table.is_apart(file.path))
+      return Error{Errc::invalid, fmt::format("{}: a small file or a directory has its place", file.where)};
   return {};
 }
 
@@ -103,7 +107,7 @@ class DatasetDraft {
     Draft& draft = tables.front();
     WEFT_TRY(const std::vector<std::byte> bytes, read_table(draft.source));
     WEFT_TRY(const FileTable table, FileTable::check(bytes));
-    WEFT_CHECK(check_apart(table, published, files_.manifest.directories));
+    WEFT_CHECK(check_apart(table, published, files_.stored, files_.manifest.directories));
     WEFT_CHECK(keep(draft, bytes));
     draft.ranges = {{0, bytes.size()}};  // one blob: a mount reads it in place
     files_.small_files = table.files();

@@ -262,6 +262,8 @@ DraftFiles drafts_of(std::vector<SourceFile> sources) {
   for (SourceFile& source : sources) {
     if (source.directory)
       files.manifest.directories.push_back(std::move(source.path));
+    else if (!source.stored.empty())
+      files.stored.push_back(std::move(source));
     else
       files.drafts.emplace_back().source = std::move(source);
   }

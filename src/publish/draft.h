@@ -40,8 +40,9 @@ struct Draft {
 struct DraftFiles {
   std::vector<Draft> drafts;
   Manifest manifest;
-  std::uint64_t small_files = 0;  // in the bundles of a data set
-  std::uint64_t records = 0;      // in its containers
+  std::vector<SourceFile> stored{};  // files of stored versions, which no draft is of; by path
+  std::uint64_t small_files = 0;     // in the bundles of a data set
+  std::uint64_t records = 0;         // in its containers
 };
 
 // Returns the manifest that a publish of these files would make, without the digests of its extents. The store at
@@ -50,7 +51,8 @@ Result<Manifest> draft_manifest(const std::vector<std::string>& paths, const std
                                 Progress& progress);
 
 Error cancelled_import();
-// Returns one draft for each file, in their order. Moves the paths of the directories into the manifest.
+// Returns one draft for each file, in their order. Moves the paths of the directories into the manifest, and the files
+// of stored versions into `stored`.
 DraftFiles drafts_of(std::vector<SourceFile> sources);
 Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progress, Formats formats = all_formats());
 Result<std::string> read_source(const Draft& draft);  // the whole text of a small file

@@ -167,7 +167,7 @@ Result<std::vector<SourceFile>> check_sources(std::vector<SourceFile> files) {
   if (!has_file(files)) return Error{Errc::invalid, "import: no file to publish"};
   for (const SourceFile& file : files) {
     if (file.role == FileRole::published) WEFT_CHECK(check_named(file.where, file.path));
-    if (file.role != FileRole::published && (!file.path.empty() || file.directory))
+    if (file.role != FileRole::published && (!file.path.empty() || file.directory || !file.stored.empty()))
       return Error{Errc::invalid, fmt::format("{}: expected no path of its own", file.where)};
   }
   return sort_sources(std::move(files));

@@ -28,6 +28,9 @@ struct SourceFile {
   uid_t giver = 0;         // with another value: the store's owner, who must own the file too
   FileRole role = FileRole::published;
   bool directory = false;  // an empty directory: has only `path` and `where`, and is never opened
+  // MODEL@N and a path in it, which `path` gets the content of: a file of a stored version, which is never opened. "":
+  // another file.
+  std::string stored = {}, stored_path = {};
 };
 
 struct GatheredFiles {

@@ -22,6 +22,7 @@
 #include "publish/gather_rules.h"
 #include "publish/import_sources.h"
 #include "publish/parents.h"
+#include "publish/stored_files.h"
 #include "reading/open_file.h"
 #include "weft/model/dataset.h"
 #include "weft/programs/operations.h"
@@ -96,6 +97,8 @@ struct PreparedImport::State {
   DraftFiles files;
 
   bool inherits() const { return !options.inherit.empty(); }
+  // False if some files of the version come from stored ones, which are not read yet.
+  bool is_whole() const { return !inherits() && files.stored.empty(); }
 };
 
 PreparedImport::PreparedImport(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -118,7 +121,9 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
     return Error{Errc::invalid, "a data set: expected no files that it inherits, and none that are moved"};
   WEFT_TRY(state->files,
            options.dataset ? draft_dataset(std::move(sources), progress) : draft_files(std::move(sources), progress));
-  if (!state->inherits() && !options.dataset) {
+  if (state->inherits() && !state->files.stored.empty())
+    return Error{Errc::invalid, "an import: expected no stored files beside those that it inherits"};
+  if (state->is_whole() && !options.dataset) {
     WEFT_CHECK(check_shard_indices(state->files, state->files.manifest));
     WEFT_TRY(state->files.manifest.architecture, draft_architecture(state->files));
     WEFT_CHECK(count_nodes(state->files.manifest));
@@ -126,15 +131,40 @@ Result<PreparedImport> prepare_sources(const ImportOptions& options, std::vector
   return PreparedImport(std::move(state));
 }
 
+namespace {
+
+// Appends the files that come from stored versions, and checks all paths together.
+Status add_stored(std::span<const StoredFile> stored, std::vector<SourceFile>& files) {
+  if (stored.empty()) return {};
+  for (const StoredFile& file : stored) {
+    SourceFile& source = files.emplace_back();
+    source.path = file.path;
+    source.where = fmt::format("{} of {}", file.from, file.version);
+    source.size = file.size;
+    source.stored = file.version;
+    source.stored_path = file.from;
+  }
+  WEFT_TRY(files, check_sources(std::move(files)));
+  return {};
+}
+
+}  // namespace
+
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
   WEFT_CHECK(check_description(options));
-  if (options.dataset) return gather_dataset(options.paths, store_path, options.links);
-  LinkRule rule{.links = options.links};
   GatheredFiles sources;
-  WEFT_TRY(sources.files, gather_sources(options.paths, store_path, rule));
-  sources.left_out = std::move(rule.skipped);
+  LinkRule rule{.links = options.links};
+  const bool all_stored = options.paths.empty() && !options.stored.empty();
+  if (options.dataset && !all_stored) {
+    WEFT_TRY(sources, gather_dataset(options.paths, store_path, options.links));
+  } else if (!all_stored) {
+    WEFT_TRY(sources.files, gather_sources(options.paths, store_path, rule));
+    sources.left_out = std::move(rule.skipped);
+  }
+  WEFT_CHECK(add_stored(options.stored, sources.files));
   if (options.take != Take::move) return sources;
   for (const SourceFile& file : sources.files) {
+    if (!file.stored.empty()) continue;
     WEFT_TRY(const struct stat found, stat_at(AT_FDCWD, file.where));
     sources.moved.push_back({file.where, file.directory, found});
   }
@@ -156,22 +186,24 @@ Result<PreparedImport> prepare_import(const ImportOptions& options, const std::s
 
 namespace {
 
-// The whole version, before and after its content is read: the given files, and those that it inherits from a stored
-// version.
+// The whole version, before and after its content is read: the given files, and those that come from stored versions.
 class Whole {
  public:
   static Result<Whole> begin(Store& store, ManifestResolver& resolver, PreparedImport::State& state,
                              const VersionRow* base) {
     Whole whole(store, state);
+    const VersionKind kind = state.options.dataset ? VersionKind::dataset : VersionKind::model;
+    WEFT_TRY(whole.stored_, StoredFiles::load(store, resolver, state.files.stored, kind));
     if (base == nullptr) return whole;
     WEFT_TRY(whole.base_, load_version(store, resolver, *base));
     return whole;
   }
 
-  // Makes all checks that need no hashing. Files that inherit nothing were checked in prepare_sources().
+  // Makes all checks that need no hashing. Versions without stored files were checked in prepare_sources().
   Result<Architecture> check() const {
-    if (!base_) return files_.manifest.architecture;
-    WEFT_TRY(const Inherited draft, inherited());
+    if (!base_ && stored_.empty()) return files_.manifest.architecture;
+    WEFT_TRY(const Inherited draft, composed());
+    if (draft.manifest.kind == VersionKind::dataset) return files_.manifest.architecture;
     WEFT_CHECK(check_shard_indices(files_, draft.manifest));
     WEFT_CHECK(count_nodes(draft.manifest));
     return architecture(draft);
@@ -179,14 +211,15 @@ class Whole {
 
   // Call it once: it moves the manifest, which may be large.
   Result<Inherited> take() {
-    return base_ ? inherited() : Result<Inherited>(Inherited{std::move(files_.manifest), {}});
+    return base_ ? composed() : Result<Inherited>(Inherited{stored_.added_to(std::move(files_.manifest)), {}});
   }
 
  private:
   Whole(Store& store, PreparedImport::State& state) : store_(store), files_(state.files), add_(state.options.add) {}
 
-  // Returns the base with the given files. Their ids need no digests.
-  Result<Inherited> inherited() const {
+  // Returns the whole version. The ids of the given files need no digests.
+  Result<Inherited> composed() const {
+    if (!base_) return Inherited{stored_.added_to(files_.manifest), {}};
     std::vector<std::string> places;
     for (const Draft& draft : files_.drafts) places.push_back(draft.source.where);
     return inherit_manifest({spec_of(base_->row), base_->tree->manifest(), files_.manifest, places, add_});
@@ -196,12 +229,14 @@ class Whole {
   // Then it is computed again, which reads an inherited config.json.
   Result<Architecture> architecture(const Inherited& whole) const {
     const auto is_partial = [](const File& file) { return file.format == "safetensors"; };
-    const Architecture& known = base_->tree->manifest().architecture;
-    if (!known.layers.empty() && whole.headers.empty() && std::ranges::all_of(files_.manifest.files, is_partial))
-      return known;
+    const Architecture* known = base_ ? &base_->tree->manifest().architecture : nullptr;
+    if (known != nullptr && !known->layers.empty() && whole.headers.empty() &&
+        std::ranges::all_of(files_.manifest.files, is_partial))
+      return *known;
     return architecture_of(whole.manifest, [&](const File& file) -> Result<std::string> {
       for (std::size_t i = 0; i < files_.drafts.size(); ++i)
-        if (files_.manifest.files[i].path == file.path && !is_partial(file)) return read_source(files_.drafts[i]);
+        if (files_.manifest.files[i].path == file.path && (!base_ || !is_partial(file)))
+          return read_source(files_.drafts[i]);
       std::vector<ContentId> ids;
       for (const Extent& extent : file.extents) ids.push_back(extent.id);
       WEFT_TRY(const auto open, open_blobs(store_, file.path, "", ids));
@@ -215,6 +250,7 @@ class Whole {
   DraftFiles& files_;
   const bool add_;
   std::optional<LoadedVersion> base_;
+  StoredFiles stored_;
 };
 
 // Returns the given files to which no program has written since they were read.

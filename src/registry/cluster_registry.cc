@@ -8,6 +8,7 @@
 
 #include "diskformat/uuid.h"
 #include "registry/cluster_check.h"
+#include "registry/etcd_claim.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
 #include "registry/etcd_restore.h"
@@ -138,6 +139,13 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(std::uint64_t revision, own_.barrier(store_.cluster()->node, random_uuid()));
     WEFT_CHECK(mirror_.wait_for(revision, deadline));
     return revision;
+  }
+  // Once another node has given the claim up, this node's store shows what that node has published.
+  Result<ClaimOutcome> claim(std::string_view key) override {
+    WEFT_CHECK(check_connected());
+    WEFT_TRY(ClaimOutcome outcome, claim_in_etcd(own_, options_.self, key, options_.lease));
+    if (outcome.claim) WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
+    return outcome;
   }
   std::vector<Member> members() const override { return mirror_.members(); }
   RegistryStatus status() const override {

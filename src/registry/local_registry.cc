@@ -6,6 +6,12 @@
 namespace weft {
 namespace {
 
+// There is no other node.
+class LocalClaim final : public Claim {
+ public:
+  Status keep() override { return {}; }
+};
+
 class LocalRegistry final : public Registry {
  public:
   LocalRegistry(Store& store, FlushRecords& memory) : store_(store), memory_(memory), since_ns_(now_ns()) {}
@@ -40,6 +46,9 @@ class LocalRegistry final : public Registry {
   Result<std::uint64_t> catch_up(Clock::time_point /*deadline*/) override {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
     return snapshot->registry_revision();
+  }
+  Result<ClaimOutcome> claim(std::string_view /*key*/) override {
+    return ClaimOutcome{std::make_unique<LocalClaim>(), {}};
   }
   std::vector<Member> members() const override { return {}; }
   RegistryStatus status() const override {

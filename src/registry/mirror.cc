@@ -274,8 +274,9 @@ Status Mirror::receive(etcd::WatchStream& watch) {
 void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto key = parts_.keys.parse(event.item.key);
   if (!key.ok()) return refuse(key.error());
-  // A head is no mark: two histories may contain equal heads.
-  if (key->kind != KeyKind::head && key->kind != KeyKind::member) keep_newest(batch.mark, event);
+  // A head is no mark: two histories may contain equal heads. Members and claims come and go with their leases.
+  const bool is_mark = key->kind != KeyKind::head && key->kind != KeyKind::member && key->kind != KeyKind::claim;
+  if (is_mark) keep_newest(batch.mark, event);
   switch (key->kind) {
     case KeyKind::version:
     case KeyKind::tombstone:

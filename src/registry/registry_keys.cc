@@ -30,10 +30,15 @@ std::optional<std::uint64_t> number_of(std::string_view digits) {
   return number;
 }
 
+bool is_claim(std::string_view text) {
+  return text.size() == limits::kClaimDigits &&
+         std::ranges::all_of(text, [](char digit) { return hex_value(digit) >= 0 && (digit < 'A' || digit > 'F'); });
+}
+
 std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
       {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
-      {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory}};
+      {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory},    {"c/", KeyKind::claim}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -108,6 +113,11 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   rest.remove_prefix(2);
   if (out.kind == KeyKind::member || out.kind == KeyKind::barrier) {
     if (!parse_uuid(rest)) return refused(key, "expected the uuid of a node");
+    out.name = rest;
+    return out;
+  }
+  if (out.kind == KeyKind::claim) {
+    if (!is_claim(rest)) return refused(key, "expected the digits of a claim");
     out.name = rest;
     return out;
   }

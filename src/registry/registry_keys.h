@@ -10,6 +10,7 @@
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease
 //   b/<node>                     a barrier: put to learn when the watch has received it; the value is random
+//   c/<digits>                   a claim, under a lease of its own
 //   r                            put by every removal
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
@@ -25,13 +26,13 @@
 
 namespace weft {
 
-enum class KeyKind : std::uint8_t { meta, head, version, tombstone, memory, tag, member, barrier, removals };
+enum class KeyKind : std::uint8_t { meta, head, version, tombstone, memory, tag, member, barrier, claim, removals };
 
 struct RegistryKey {
   KeyKind kind = KeyKind::meta;
   std::string model;         // head, version, tombstone, memory, tag
   std::uint64_t number = 0;  // version, tombstone, memory
-  std::string name;          // tag; member, barrier: the node
+  std::string name;          // tag; member, barrier: the node; claim: its digits
 };
 
 class RegistryKeys {
@@ -51,6 +52,7 @@ class RegistryKeys {
   std::string tag(std::string_view model, std::string_view tag) const;
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }
+  std::string claim(std::string_view digits) const { return root_ + "c/" + std::string(digits); }
   etcd::Keys versions_of(std::string_view model) const;
   etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…
   etcd::Keys tags_of(std::string_view model) const;

@@ -55,6 +55,19 @@ struct RegistryStatus {
   std::vector<std::string> refusals;  // the latest ones: key and reason
 };
 
+// A right that one node of the cluster has at a time. One thread. Its end gives it up; if the node dies, it ends some
+// seconds later.
+class Claim {
+ public:
+  virtual ~Claim() = default;
+  // Call it every second or so. Errc::changed: the claim is lost, and another node may have it.
+  virtual Status keep() = 0;
+};
+struct ClaimOutcome {
+  std::unique_ptr<Claim> claim;  // null: another node has it
+  std::string holder;            // then the name of that node
+};
+
 // True if the origin has all bytes of this manifest. May wait for the origin.
 using IsAtOrigin = std::function<bool(const Digest& manifest)>;
 
@@ -91,6 +104,10 @@ class Registry : public FlushRecords {
   // Waits until the store has all changes that any node committed in the registry before this call. Returns the
   // revision of that state. Call it before deciding what gc may free.
   virtual Result<std::uint64_t> catch_up(Clock::time_point deadline) = 0;
+
+  // Claims a key of limits::kClaimDigits hexadecimal digits for this node, or returns who has it. It must end before
+  // the registry. Two requests of one node are not kept apart in a store without a cluster.
+  virtual Result<ClaimOutcome> claim(std::string_view key) = 0;
 
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;

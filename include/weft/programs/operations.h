@@ -79,8 +79,18 @@ inline constexpr double kFindParentPart = 0.5;
 // is refused.
 enum class Links : std::uint8_t { refuse, skip, follow };
 
+// A file of a new version that is a file of a stored version already.
+struct StoredFile {
+  std::string path;     // in the new version
+  std::string version;  // MODEL@N, of the same kind
+  std::string from;     // the path in that version: a file without records, whose tensors each are one run of its bytes
+  std::uint64_t size = 0;
+};
 struct ImportOptions {
   std::vector<std::string> paths;  // files, or directories whose contents go to the version's root
+  // In addition to `paths`. weft does not read these bytes, so that the formats see none of them: no file that says
+  // something about other files may be here, such as a config.json or an index of shards.
+  std::vector<StoredFile> stored{};
   Links links = Links::refuse;
   std::string name;
   bool dataset = false;  // publish a data set: files are not cut into tensors, small ones are bundled

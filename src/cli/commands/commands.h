@@ -32,6 +32,7 @@ extern const CommandEntry kNoteCommand;
 extern const CommandEntry kPeersCommand;
 extern const CommandEntry kPinCommand;
 extern const CommandEntry kPrefetchCommand;
+extern const CommandEntry kPullCommand;  // only in a program with libcurl
 extern const CommandEntry kRestoreCommand;
 extern const CommandEntry kRmCommand;
 extern const CommandEntry kScrubCommand;

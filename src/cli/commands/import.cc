@@ -6,12 +6,12 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
+#include "cli/shared/import_lines.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
 #include "drafts/import_fields.h"
 #include "publish/gather.h"
 #include "publish/import_hints.h"
-#include "weft/model/lineage.h"
 #include "weft/programs/operations.h"
 
 namespace weft {
@@ -240,31 +240,10 @@ class ImportCommand final : public Command {
   }
 
   void print_lines(const Context& context, const ImportReport& report) const {
-    print_version(context, report);
+    print_import(context, report, import_.dataset);
     for (const VersionName& version : report.removed)
       context.print("  removed {}\n", spec_of(version.model, version.number));
     if (!report.not_removed.empty()) context.note(fmt::format("--keep: {}", report.not_removed));
-  }
-
-  void print_version(const Context& context, const ImportReport& report) const {
-    std::string spec = spec_of(report.outcome.version);
-    if (!report.outcome.made) {
-      context.print("{} has this content already; no new version\n", spec);
-      if (!report.not_kept.empty() && !context.quiet)
-        context.note(fmt::format("not kept: {}", joined(report.not_kept, ", ")));
-      return;
-    }
-    context.print("{}  {}, {}, {}: {} new, {} shared\n", spec,
-                  import_.dataset ? count_of(report.records, "record") : count_of(report.tensors, "tensor"),
-                  count_of(report.files, "file"), human_bytes(report.logical_bytes),
-                  human_bytes(report.outcome.new_bytes), human_bytes(report.outcome.shared_bytes));
-    if (report.mounted_files > 0)
-      context.print("  {} taken from the store by way of its mount: no byte was read or written\n",
-                    count_of(report.mounted_files, "file"));
-    const VersionRow& row = report.outcome.version;
-    for (const ParentRef& parent : row.parents)
-      context.print("  parent {}: {}\n", spec_of(parent.model, parent.number), edge_text(parent, row.tensors));
-    for (const std::string& name : row.elsewhere) context.print("  parent {}: declared, not stored here\n", name);
   }
 
   static Status wait_for_origin(const Context& context, const VersionRow& row) {

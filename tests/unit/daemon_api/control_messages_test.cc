@@ -91,6 +91,15 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x","1","2"]])" + rest).starts_with("expected an array of 2"));
 }
 
+TEST_CASE("a claim has a key of digits") {
+  const std::string key(limits::kClaimDigits, 'a');
+  CHECK(again(ClaimRequest{key}).key == key);
+  CHECK(again(ClaimEvent{false, "node"}).holder == "node");
+  CHECK(again(ClaimEvent{true, {}}).held);
+  for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
+    CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
+}
+
 TEST_CASE("an event of an import is a question, a removed version or progress") {
   CHECK(again(ImportEvent{.files = 7}).files == 7U);
   CHECK(again(ImportEvent{.open = 0}).open == 0U);
@@ -150,6 +159,10 @@ TEST_CASE("files travel in messages of bounded size, and no more of them than we
   REQUIRE(decode_files(parsed(encode_files(std::span(&empty, 1), 0)), 1, one).ok());
   CHECK((one[0].directory && one[0].path == "runs"));
   CHECK_FALSE(got.back().directory);
+  one.clear();
+  SourceFile stored{.path = "b.bin", .where = "a.bin of m@1", .size = 7, .stored = "m@1", .stored_path = "a.bin"};
+  REQUIRE(decode_files(parsed(encode_files(std::span(&stored, 1), 0)), 1, one).ok());
+  CHECK((one[0].stored == "m@1" && one[0].stored_path == "a.bin" && one[0].size == 7));
   one.clear();
   CHECK(decode_files(parsed(R"({"files":[["a","/a",1],["b","/b",1]]})"), 1, one).error().code == Errc::invalid);
   CHECK(decode_files(parsed(R"({"files":[]})"), 1, one).error().code == Errc::invalid);

@@ -49,6 +49,7 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK(keys.parse(keys.head("a/b"))->model == "a/b");
   CHECK(keys.parse(keys.member(kNode))->name == kNode);
   CHECK(keys.parse(keys.barrier(kNode))->kind == KeyKind::barrier);
+  CHECK(keys.parse(keys.claim(std::string(32, 'a')))->name == std::string(32, 'a'));
   CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
@@ -67,12 +68,26 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
 
 TEST_CASE("keys: what no weft puts is refused and named") {
   RegistryKeys keys("/weft", "main");
-  for (const char* bad :
-       {"/other/main/meta", "/weft/main/", "/weft/main/q", "/weft/main/v/", "/weft/main/v/a", "/weft/main/v/a@1",
-        "/weft/main/v/a@000000000000000A", "/weft/main/v/a@0000000000000000", "/weft/main/v/a@ffffffffffffffff",
-        "/weft/main/v/../x@0000000000000001", "/weft/main/v/a//b@0000000000000001",
-        "/weft/main/v/\x1b[2J@0000000000000001", "/weft/main/t/a@latest", "/weft/main/t/a@7", "/weft/main/m/a@b",
-        "/weft/main/n/", "/weft/main/n/..", "/weft/main/meta2"}) {
+  for (const char* bad : {"/other/main/meta",
+                          "/weft/main/",
+                          "/weft/main/q",
+                          "/weft/main/v/",
+                          "/weft/main/v/a",
+                          "/weft/main/v/a@1",
+                          "/weft/main/v/a@000000000000000A",
+                          "/weft/main/v/a@0000000000000000",
+                          "/weft/main/v/a@ffffffffffffffff",
+                          "/weft/main/v/../x@0000000000000001",
+                          "/weft/main/v/a//b@0000000000000001",
+                          "/weft/main/v/\x1b[2J@0000000000000001",
+                          "/weft/main/t/a@latest",
+                          "/weft/main/t/a@7",
+                          "/weft/main/m/a@b",
+                          "/weft/main/n/",
+                          "/weft/main/n/..",
+                          "/weft/main/meta2",
+                          "/weft/main/c/",
+                          "/weft/main/c/a/b"}) {
     CAPTURE(bad);
     CHECK_FALSE(keys.parse(bad).ok());
   }

@@ -1,0 +1,327 @@
+#include <algorithm>
+#include <atomic>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/shared/import_lines.h"
+#include "cli/shared/pull_claim.h"
+#include "cli/shared/table.h"
+#include "cli/shared/writer.h"
+#include "drafts/old_drafts.h"
+#include "drafts/pull_area.h"
+#include "hub/hub_client.h"
+#include "hub/hub_settings.h"
+#include "os/sys.h"
+#include "pull/known_files.h"
+#include "pull/pull_names.h"
+#include "pull/pull_source.h"
+#include "pull/receiving.h"
+#include "weft/programs/operations.h"
+
+namespace weft {
+namespace {
+
+constexpr CommandInfo kPullInfo = {
+    .name = "pull",
+    .summary = "publish a revision of a model hub, or files at URLs, as a version",
+    .description =
+        "Receives the files of SOURCE from the Hugging Face hub, or from a server that\n"
+        "speaks like it, and publishes them as `weft import` does. SOURCE is\n"
+        "hf:ORG/NAME[@REVISION] or hf:datasets/ORG/NAME[@REVISION], and REVISION is a\n"
+        "branch, a tag, refs/pr/N or a commit (default: main). weft finds the commit first\n"
+        "and receives the files of that commit, whatever happens to the branch meanwhile.\n"
+        "\n"
+        "The version gets the repository's name and, unless --tag gives another, the branch\n"
+        "or tag as its tag. It keeps the commit, and the message has the source. Each file\n"
+        "is verified by its size and by the digest that the hub lists: the SHA-256 of a\n"
+        "file in LFS, else the SHA-1 of the git blob.\n"
+        "\n"
+        "If a version of this name has the files of the commit, weft receives nothing and\n"
+        "sets the tag. Otherwise it receives only the files that no stored version has. A\n"
+        "pull that fails or is interrupted publishes nothing. What it received stays, and\n"
+        "the next pull of the repository goes on there.\n"
+        "\n"
+        "A SOURCE may also be one or more URLs of files, each with its --sha256.\n"
+        "\n"
+        "--include and --exclude select files by their paths. '*' stands for any run of\n"
+        "bytes, also of '/', '?' for any byte and [a-z] for one of a set. A pattern that\n"
+        "ends with '/' selects everything below that directory.\n"
+        "\n"
+        "The variables HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_OFFLINE,\n"
+        "HTTPS_PROXY and NO_PROXY have the same effects as for the hub's own programs. The\n"
+        "token goes to HF_ENDPOINT alone and is not stored.\n",
+    .examples =
+        "weft pull hf:sentence-transformers/all-MiniLM-L6-v2\n"
+        "weft pull hf:org/bert@v2 --name bert --tag stable\n"
+        "weft pull hf:org/bert --include '*.safetensors' --include '*.json'\n"
+        "weft pull hf:datasets/org/c4 --exclude 'raw/'\n"
+        "weft pull hf:org/bert --check\n"
+        "weft pull https://example.org/bert.gguf --name bert --sha256 DIGITS\n",
+    .json =
+        "{model, version, made, endpoint, repository, revision, commit, tags: [TAG],\n"
+        " files, bytes, received_bytes, resumed_bytes, known_files, known_bytes, new_bytes,\n"
+        " shared_bytes}\n"
+        "made is false if no new version was made; received_bytes came from the hub now,\n"
+        "resumed_bytes came in an earlier pull that did not end, and known_bytes are those\n"
+        "of known_files, which stored versions have; with URLs, endpoint, revision and\n"
+        "commit are empty\n"
+        "with --check: received_bytes would come; version is null unless one has the files\n",
+    .interrupted = "the store is as it was; the next pull goes on with what was received",
+};
+
+class PullCommand final : public Command {
+ public:
+  void declare(OptionSet& options) override {
+    options.arguments("SOURCE", sources_, OptionSet::Need::required,
+                      "hf:ORG/NAME[@REVISION], hf:datasets/ORG/NAME[@REVISION], or URLs");
+    options.value("-n,--name", "NAME", name_,
+                  "the name of the version (default: the repository's, such as org/bert; with URLs it is required)",
+                  {kOfferModels});
+    options.values("-t,--tag", "TAG", tags_,
+                   "a tag for the version instead of the branch's name; it moves if another version has it");
+    options.values("--include", "GLOB", filter_.include, "receive only files whose paths match one of these patterns");
+    options.values("--exclude", "GLOB", filter_.exclude, "leave out files whose paths match");
+    options.values("--sha256", "DIGITS", sha256_, "the SHA-256 of the file at a URL, one for each, in their order");
+    options.flag("--dataset", dataset_, "publish a data set, as if SOURCE began with hf:datasets/");
+    options.flag("--check", check_, "print what would be received, and change nothing");
+  }
+
+  Status check_usage() override {
+    const VersionKind kind = dataset_ ? VersionKind::dataset : VersionKind::model;
+    is_hub_ = sources_.front().find("://") == std::string::npos;
+    if (is_hub_ && sources_.size() > 1)
+      return Error{Errc::invalid, fmt::format("expected one repository, got {} too", printable(sources_[1]))};
+    if (is_hub_ && !sha256_.empty()) return Error{Errc::invalid, "--sha256: expected with URLs alone"};
+    if (is_hub_) {
+      WEFT_TRY(repository_, parse_hub_source(sources_.front(), kind));
+      if (dataset_ && repository_.repository.kind != VersionKind::dataset)
+        return Error{Errc::invalid, fmt::format("--dataset: {} is a model", printable(sources_.front()))};
+      if (name_.empty()) {
+        WEFT_TRY(name_, version_name_of(repository_.repository));
+      }
+    } else {
+      WEFT_CHECK(url_source(sources_, sha256_, kind, {}));  // the settings are those of run()
+      if (name_.empty()) return Error{Errc::invalid, "--name is required with a URL"};
+    }
+    WEFT_CHECK(check_model_name(name_));
+    for (const std::string& tag : tags_) WEFT_CHECK(check_tag_name(tag));
+    return {};
+  }
+
+  Result<int> run(Context& context) override {
+    WEFT_TRY(source_, open_source_of(context));
+    WEFT_CHECK(list());
+    WEFT_CHECK(look_up(context));
+    if (stored_ || check_) return finish(context);
+    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key()));
+    WEFT_TRY(const SafePath pulls, place_of(context));
+    WEFT_TRY(PullArea area, PullArea::open(pulls, source_->key(), context.patience()));
+    WEFT_CHECK(look_up(context));  // meanwhile another pull may have published the version
+    if (!stored_) WEFT_CHECK(receive(context, area));
+    auto code = stored_ ? finish(context) : publish(context);
+    if (code.ok())
+      if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
+    return code;
+  }
+
+ private:
+  Result<std::unique_ptr<PullSource>> open_source_of(const Context& context) {
+    WEFT_TRY(HubSettings settings, read_hub_settings(context.environment().variable));
+    HttpReaderOptions reading = hub_reading();
+    reading.stopped = [&interrupt = context.environment().interrupt, this] { return interrupt != 0 || failed_; };
+    if (is_hub_) return hub_source(repository_, std::move(settings), std::move(reading));
+    reading.http.ca = settings.ca;
+    reading.http.ca_directory = settings.ca_directory;
+    reading.user_agent = "weft/" WEFT_VERSION;
+    return url_source(sources_, sha256_, dataset_ ? VersionKind::dataset : VersionKind::model, std::move(reading));
+  }
+
+  Status list() {
+    WEFT_TRY(listing_, source_->list());
+    const std::size_t all = files().size();
+    std::erase_if(listing_.files, [this](const HubFile& file) { return !filter_.takes(file.path); });
+    if (files().empty())
+      return Error{Errc::not_found,
+                   fmt::format("{}: no file to publish: the patterns match none of {}", source_->text(), all)};
+    for (const HubFile& file : files()) bytes_ += file.size;
+    if (tags_.empty())
+      if (const auto tag = source_->tag()) tags_.push_back(*tag);
+    return {};
+  }
+
+  const std::vector<HubFile>& files() const { return listing_.files; }
+
+  // Finds the version that has the commit, and else the files that other versions have. Finds nothing without a store,
+  // or if this user may not read the store.
+  Status look_up(const Context& context) {
+    const auto store = context.open_to_read();
+    if (!store.ok()) {
+      const Errc code = store.error().code;
+      return code == Errc::not_found || code == Errc::permission ? Status{} : Status{store.error()};
+    }
+    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.commit, files()));
+    if (stored_) return {};
+    WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_->kind(), files()}));
+    return {};
+  }
+
+  const KnownFile* known_at(std::string_view path) const {
+    const auto known = std::ranges::lower_bound(known_, path, {}, &KnownFile::path);
+    return known == known_.end() || known->path != path ? nullptr : &*known;
+  }
+
+  std::uint64_t known_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const KnownFile& known : known_) bytes += known.size;
+    return bytes;
+  }
+
+  // Receives all files but those that the import can take from stored versions.
+  Status receive(const Context& context, const PullArea& area) {
+    std::vector<HubFile> wanted;
+    for (const HubFile& file : files()) {
+      const KnownFile* known = known_at(file.path);
+      if (known != nullptr && known->is_reusable)
+        options_.stored.push_back({file.path, known->version, known->from, file.size});
+      else
+        wanted.push_back(file);
+    }
+    if (!wanted.empty()) options_.paths = {area.files().str()};
+    std::unique_ptr<Store> store;  // closed before the import opens it
+    if (!known_.empty()) {
+      WEFT_TRY(store, context.open_to_read());
+    }
+    ReceiveOptions options;
+    options.known = [&](const HubFile& file, const ByteSink& sink) -> Status {
+      const KnownFile* known = known_at(file.path);
+      return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
+    };
+    ProgressBar bar = context.progress();
+    WEFT_TRY(received_, receive_files(*source_, options, wanted, area, bar, failed_));
+    return {};
+  }
+
+  // The owner of the store receives into the store, so that the import takes large files as they are. Another user
+  // receives into the cache directory, and the import copies the files.
+  Result<SafePath> place_of(const Context& context) const {
+    const std::string store = context.store_path();
+    if (const auto there = stat_file(store); !there.ok() && there.error().code == Errc::not_found)
+      WEFT_CHECK(context.open_or_create());
+    WEFT_TRY(const struct stat st, stat_file(store));
+    if (st.st_uid == own_user() || own_user() == 0) {
+      WEFT_TRY(const SafePath directory, SafePath::open_owned(store));
+      return directory / kPullsFolder;
+    }
+    const auto variable = [&](const char* name) { return context.environment().variable(name).value_or(""); };
+    const std::string cache = variable("XDG_CACHE_HOME");
+    const std::string own = (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
+    WEFT_CHECK(make_directories(own, 0700));
+    WEFT_TRY(const SafePath directory, SafePath::open_owned(own));
+    WEFT_CHECK(remove_old_pulls(directory / kPullsFolder, kDraftsKept));
+    return directory / kPullsFolder;
+  }
+
+  Result<int> publish(const Context& context) {
+    options_.name = name_;
+    options_.dataset = source_->kind() == VersionKind::dataset;
+    if (!options_.dataset) options_.take = Take::move;
+    options_.tags = tags_;
+    options_.default_message = listing_.description;
+    options_.source_commit = listing_.commit;
+    WEFT_TRY(const auto writer, context.writer());
+    WEFT_TRY(const ImportReport report, writer->import(options_));
+    for (const auto* lines : {&report.left_out, &report.remarks})
+      for (const std::string& line : *lines) context.note(line);
+    if (!listing_.access.empty())
+      context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(),
+                               listing_.access));
+    if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
+    print_import(context, report, options_.dataset);
+    context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
+                  received_.resumed == 0 ? "" : fmt::format(", {} earlier", human_bytes(received_.resumed)),
+                  known_.empty() ? "" : fmt::format(", {} known", human_bytes(known_bytes())));
+    return kExitDone;
+  }
+
+  // Without a new version. Sets the tags that the stored one lacks, unless --check is given.
+  Result<int> finish(const Context& context) {
+    const VersionRow* row = stored_ ? &*stored_ : nullptr;
+    if (row == nullptr) received_.bytes = bytes_ - known_bytes();
+    if (row != nullptr && !check_) WEFT_CHECK(set_tags(context, *row));
+    if (context.json) return print_json(context, row, nullptr);
+    const std::string count = count_of(files().size(), "file");
+    if (row == nullptr)
+      context.print("{}: {}, {}: {} to receive, {} known\n", listing_.description, count, human_bytes(bytes_),
+                    human_bytes(received_.bytes), human_bytes(known_bytes()));
+    else
+      context.print("{} has {} of {} already: nothing {}\n", spec_of(*row), count, listing_.description,
+                    check_ ? "to receive" : "received");
+    return kExitDone;
+  }
+
+  Status set_tags(const Context& context, const VersionRow& row) const {
+    std::vector<std::string> lacking;
+    {
+      WEFT_TRY(const auto store, context.open_to_read());
+      WEFT_TRY(const auto snapshot, store->snapshot());
+      for (const std::string& tag : tags_) {
+        const auto set = snapshot->tag(row.model, tag);
+        if (!set.ok() || set->number != row.number) lacking.push_back(tag);
+      }
+    }
+    if (lacking.empty()) return {};
+    WEFT_TRY(const auto writer, context.writer());
+    for (const std::string& tag : lacking) WEFT_CHECK(writer->tag(TagRequest{spec_of(row), tag}));
+    return {};
+  }
+
+  // `row`: the version, if there is one; `outcome`: how this pull published it.
+  Result<int> print_json(const Context& context, const VersionRow* row, const PublishOutcome* outcome) const {
+    JsonWriter json;
+    json.begin_object().member("model", name_).key("version");
+    row != nullptr ? json.value(row->number) : json.null();
+    json.member("made", outcome != nullptr && outcome->made)
+        .member("endpoint", listing_.endpoint)
+        .member("repository", source_->text())
+        .member("revision", source_->revision())
+        .member("commit", listing_.commit)
+        .key("tags")
+        .begin_array();
+    for (const std::string& tag : tags_) json.value(tag);
+    json.end_array()
+        .member("files", static_cast<std::uint64_t>(files().size()))
+        .member("bytes", bytes_)
+        .member("received_bytes", received_.bytes)
+        .member("resumed_bytes", received_.resumed)
+        .member("known_files", static_cast<std::uint64_t>(known_.size()))
+        .member("known_bytes", known_bytes())
+        .member("new_bytes", outcome != nullptr ? outcome->new_bytes : 0)
+        .member("shared_bytes", outcome != nullptr ? outcome->shared_bytes : 0);
+    context.print_json(json.end_object());
+    return kExitDone;
+  }
+
+  std::vector<std::string> sources_, sha256_;
+  std::string name_;
+  std::vector<std::string> tags_;
+  HubFilter filter_;
+  bool dataset_ = false;
+  bool check_ = false;
+  bool is_hub_ = false;
+  HubSource repository_;
+  // Of run():
+  std::unique_ptr<PullSource> source_;
+  PullListing listing_;
+  std::uint64_t bytes_ = 0;
+  std::optional<VersionRow> stored_;  // the version that has the commit
+  std::vector<KnownFile> known_;      // by path
+  std::atomic<bool> failed_{false};
+  ReceivedBytes received_;
+  ImportOptions options_;
+};
+
+}  // namespace
+
+constinit const CommandEntry kPullCommand = {kPullInfo, make<PullCommand>};
+
+}  // namespace weft

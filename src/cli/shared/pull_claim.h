@@ -1,0 +1,44 @@
+// The claim of a pull: of the nodes of a cluster, one pulls a source at a time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cli/shared/context.h"
+#include "control/client.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// Held while it lives: by the daemon of this node, as long as the connection of this process lasts.
+class PullClaim {
+ public:
+  // Waits while another node has the claim of `key`, and says so. When it returns, this node's store shows whatever
+  // that node has published. Without a daemon there is nothing to claim. Errc::cancelled: `context` is interrupted.
+  static Result<std::unique_ptr<PullClaim>> take(const Context& context, const std::string& key);
+  ~PullClaim();
+  PullClaim(const PullClaim&) = delete;
+  PullClaim& operator=(const PullClaim&) = delete;
+
+ private:
+  PullClaim(const Context& context, std::unique_ptr<control::Client> daemon)
+      : context_(context), daemon_(std::move(daemon)) {}
+  void ask(const std::string& key);
+  Status wait();
+
+  const Context& context_;
+  const std::unique_ptr<control::Client> daemon_;
+  std::atomic<bool> over_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;           // guarded by mutex_
+  std::optional<Error> ended_;  // the same: the request has ended
+  std::thread asking_;
+};
+
+}  // namespace weft

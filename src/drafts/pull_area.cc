@@ -1,0 +1,67 @@
+#include "drafts/pull_area.h"
+
+#include <fcntl.h>
+
+#include "base/log.h"
+#include "os/file_lock.h"
+#include "os/file_ops.h"
+
+namespace weft {
+namespace {
+
+constexpr mode_t kPrivate = 0700;
+
+Result<Fd> open_lock(const SafePath& path) {
+  return open_file(path / "lock", O_RDWR | O_CREAT, 0600);
+}
+
+}  // namespace
+
+// The previous owner may remove the directory between the open and the lock of its lock file. Such a file has no name.
+Result<Fd> PullArea::claim(const SafePath& path, const Patience& patience) {
+  for (;;) {
+    WEFT_CHECK(make_directories(path, kPrivate));
+    auto lock = open_lock(path);
+    if (!lock.ok() && lock.error().code == Errc::not_found) continue;
+    if (!lock.ok()) return lock;
+    WEFT_CHECK(wait_for_lock(lock->get(), LockKind::exclusive, patience, path));
+    WEFT_TRY(const struct stat st, stat_fd(lock->get(), path));
+    if (st.st_nlink > 0) return lock;
+  }
+}
+
+Result<PullArea> PullArea::open(const SafePath& pulls, const std::string& key, const Patience& patience) {
+  WEFT_CHECK(make_directories(pulls, kPrivate));
+  WEFT_TRY(Fd lock, claim(pulls / key, patience));
+  PullArea area(pulls / key, std::move(lock));
+  WEFT_CHECK(make_directories(area.files(), kPrivate));
+  WEFT_CHECK(make_directories(area.notes(), kPrivate));
+  return area;
+}
+
+PullArea::~PullArea() {
+  if (lock_.valid()) touch_file(lock_.get());
+}
+
+Status PullArea::remove() {
+  return remove_tree(path_);
+}
+
+Status remove_old_pulls(const SafePath& pulls, std::chrono::seconds kept) {
+  const auto names = list_directory(pulls);
+  if (!names.ok()) return names.error().code == Errc::not_found ? Status{} : Status{names.error()};
+  for (const std::string& name : *names) {
+    const SafePath path = pulls / name;
+    const auto lock = open_lock(path);
+    // try_lock() would write its owner into the file, and so make the area young.
+    if (!lock.ok() || !lock_fd(lock->get(), LockKind::exclusive, LockWait::no, path).ok()) continue;
+    WEFT_TRY(const struct stat st, stat_fd(lock->get(), path));
+    if (nanoseconds(st.st_mtim) + static_cast<std::uint64_t>(std::chrono::nanoseconds(kept).count()) > now_ns())
+      continue;
+    WEFT_CHECK(remove_tree(path));
+    log_info("{}: removed: no pull has used it for long", path);
+  }
+  return {};
+}
+
+}  // namespace weft

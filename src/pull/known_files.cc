@@ -1,0 +1,251 @@
+#include "pull/known_files.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "pull/hub_digest.h"
+#include "reading/open_file.h"
+#include "weft/model/manifest.h"
+#include "weft/programs/operations.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kSameNameMax = 32;           // versions of this name that are read
+constexpr std::size_t kOthersMax = 1024;           // versions of other names
+constexpr std::uint64_t kTensorsMax = 8'000'000;   // in all of them
+constexpr std::uint64_t kReusableMin = 1U << 20U;  // a smaller file is copied: the formats may want to see it
+constexpr std::size_t kReadStep = 1U << 20U;
+
+Result<std::optional<VersionRow>> row_of_commit(Store& store, const std::string& name, const std::string& commit) {
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  WEFT_TRY(const auto model, if_there(snapshot->model(name)));
+  if (!model) return std::optional<VersionRow>();
+  if (commit.empty()) return if_there(snapshot->version(model->id, model->latest));
+  WEFT_TRY(const auto id, snapshot->with_revision(model->id, commit));
+  if (!id) return std::optional<VersionRow>();
+  WEFT_TRY(VersionRow row, snapshot->version(*id));
+  return row.source_commit == commit ? std::optional(std::move(row)) : std::nullopt;
+}
+
+// Calls visit(path, size, sha256) for each published file, small files of data sets too, which have no SHA-256 here.
+template <class Visit>
+Status each_file(Store& store, const Manifest& manifest, const Visit& visit) {
+  for (const File& file : published_files(manifest)) visit(file.path, file.size, file.sha256);
+  return each_small_file(store, manifest, [&](const SmallFile& file) -> Status {
+    visit(file.path, file.bytes.length, std::optional<Digest>());
+    return {};
+  });
+}
+
+}  // namespace
+
+Result<std::optional<VersionRow>> version_of_commit(Store& store, ManifestResolver& resolver, const std::string& name,
+                                                    const std::string& commit, std::span<const HubFile> files) {
+  WEFT_TRY(auto row, row_of_commit(store, name, commit));
+  if (!row) return row;
+  WEFT_TRY(const Manifest manifest, load_manifest(store, resolver, *row));
+  std::size_t same = 0;
+  std::size_t all = 0;
+  WEFT_CHECK(each_file(store, manifest, [&](const std::string& path, std::uint64_t size, const auto& sha256) {
+    ++all;
+    const auto file = std::ranges::lower_bound(files, path, {}, &HubFile::path);
+    if (file == files.end() || file->path != path || file->size != size) return;
+    const bool is_of_commit = !commit.empty() && (!file->sha256 || !sha256);
+    if (is_of_commit || file->sha256 == sha256) ++same;
+  }));
+  return all == files.size() && same == files.size() ? std::move(row) : std::optional<VersionRow>();
+}
+
+namespace {
+
+std::string_view suffix_of(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(dot);
+}
+
+// True for a file that an import reads because it says something about other files or about the version.
+bool describes_others(std::string_view path) {
+  constexpr std::array<std::string_view, 2> kSuffixes = {".json", ".md"};
+  return std::ranges::find(kSuffixes, suffix_of(path)) != kSuffixes.end();
+}
+
+// True if an import of these bytes at `path` would make the same file, apart from its path.
+bool is_reusable(const Manifest& manifest, const File& file, std::string_view path) {
+  return file.size >= kReusableMin && suffix_of(path) == suffix_of(file.path) && !describes_others(path) &&
+         file.execute == 0 && file.sha256 && std::ranges::none_of(file.tensors, &Tensor::scattered) &&
+         find_file(manifest, FileRole::record_table, file.path) == nullptr;
+}
+
+// Returns the blobs of the extents that contain these bytes of a file, and how many bytes of them to skip.
+std::pair<std::vector<ContentId>, std::uint64_t> blobs_of(const File& file, Range bytes) {
+  std::pair<std::vector<ContentId>, std::uint64_t> found;
+  for (const Extent& extent : file.extents) {
+    if (extent.offset + extent.id.length <= bytes.offset || extent.offset >= bytes.offset + bytes.length) continue;
+    if (found.first.empty()) found.second = bytes.offset - extent.offset;
+    found.first.push_back(extent.id);
+  }
+  return found;
+}
+
+// Lists the model with this name. If no model has it, the page is empty.
+auto list_of(const std::string& name) {
+  return [name](Snapshot& now, std::string_view /*from*/) -> Result<Page<ModelRow>> {
+    WEFT_TRY(const auto model, if_there(now.model(name)));
+    return model ? Page<ModelRow>{{*model}, ""} : Page<ModelRow>{};
+  };
+}
+
+// One thread.
+class KnownSearch {
+ public:
+  KnownSearch(Store& store, ManifestResolver& resolver, const KnownQuery& query)
+      : store_(store), resolver_(resolver), query_(query), found_(query.files.size()) {
+    for (std::size_t i = 0; i < query.files.size(); ++i)
+      if (query.files[i].sha256) by_sha256_[*query.files[i].sha256].push_back(i);
+  }
+
+  Result<std::vector<KnownFile>> run() {
+    WEFT_CHECK(search_same_name());
+    if (lacks_lfs()) WEFT_CHECK(search_others());
+    std::vector<KnownFile> known;
+    for (auto& file : found_)
+      if (file) known.push_back(std::move(*file));
+    return known;
+  }
+
+ private:
+  bool lacks_lfs() const {
+    for (const auto& [sha256, numbers] : by_sha256_)
+      if (!found_[numbers.front()]) return true;
+    return false;
+  }
+
+  Status search_same_name() {
+    WEFT_TRY(const auto rows, newest(list_of(query_.name), kSameNameMax));
+    for (const VersionRow& row : rows) WEFT_CHECK(search(row, true));
+    return {};
+  }
+
+  Status search_others() {
+    WEFT_TRY(const auto rows, newest(list_models(), kOthersMax));
+    for (const VersionRow& row : rows) {
+      if (!lacks_lfs()) return {};
+      bool is_bare = false;
+      {
+        WEFT_TRY(const auto snapshot, store_.snapshot());
+        WEFT_TRY(is_bare, snapshot->is_bare(row.id));
+      }
+      if (!is_bare && row.model_name != query_.name) WEFT_CHECK(search(row, false));
+    }
+    return {};
+  }
+
+  // Returns the newest live versions of the listed models, the newest first.
+  template <class List>
+  Result<std::vector<VersionRow>> newest(const List& models, std::size_t count_max) {
+    const auto is_newer = [](const VersionRow& a, const VersionRow& b) { return a.id > b.id; };
+    std::vector<VersionRow> rows;
+    WEFT_CHECK(each_row(store_, models, [&](const ModelRow& model) {
+      return each_row(store_, list_versions(model.id), [&](VersionRow row) -> Status {
+        if (row.removed) return {};
+        rows.push_back(std::move(row));
+        std::ranges::push_heap(rows, is_newer);
+        if (rows.size() <= count_max) return {};
+        std::ranges::pop_heap(rows, is_newer);
+        rows.pop_back();
+        return {};
+      });
+    }));
+    std::ranges::sort(rows, is_newer);
+    return rows;
+  }
+
+  // A version that is removed meanwhile, or cannot be read, has nothing.
+  Status search(const VersionRow& row, bool same_name) {
+    tensors_ += row.tensors;
+    if (tensors_ > kTensorsMax || !seen_.insert(row.manifest).second) return {};
+    const auto manifest = load_manifest(store_, resolver_, row);
+    if (!manifest.ok()) return manifest.error().code == Errc::cancelled ? Status{manifest.error()} : Status{};
+    for (const File& file : published_files(*manifest)) {
+      const Range whole{0, file.size};
+      const auto same = file.sha256 ? by_sha256_.find(*file.sha256) : by_sha256_.end();
+      if (same != by_sha256_.end())
+        for (const std::size_t number : same->second) note(number, row, *manifest, file);
+      if (same_name) guess(row, file.path, file, whole);
+    }
+    if (!same_name) return {};
+    const auto visited = each_small_file(store_, *manifest, [&](const SmallFile& small) -> Status {
+      guess(row, small.path, files_of(*manifest, FileRole::bundle)[small.bundle], small.bytes);
+      return {};
+    });
+    return visited.ok() || visited.error().code != Errc::cancelled ? Status{} : visited;
+  }
+
+  void note(std::size_t number, const VersionRow& row, const Manifest& manifest, const File& file) {
+    const HubFile& wanted = query_.files[number];
+    if (found_[number] || wanted.size != file.size) return;
+    KnownFile& known = found_[number].emplace();
+    known = {wanted.path, spec_of(row), file.path, file.size, {}, 0, false};
+    known.is_reusable = row.kind == query_.kind && is_reusable(manifest, file, wanted.path);
+    known.blobs = blobs_of(file, {0, file.size}).first;
+  }
+
+  // A file of the same path and size may be the same file: these bytes of `file` tell.
+  void guess(const VersionRow& row, const std::string& path, const File& file, Range bytes) {
+    const auto wanted = std::ranges::lower_bound(query_.files, path, {}, &HubFile::path);
+    if (wanted == query_.files.end() || wanted->path != path) return;
+    if (wanted->size != bytes.length || bytes.length == 0) return;
+    auto& found = found_[static_cast<std::size_t>(wanted - query_.files.begin())];
+    if (found || (wanted->sha256 && file.sha256)) return;  // their SHA-256 would have told
+    auto [blobs, skip] = blobs_of(file, bytes);
+    KnownFile known{path, spec_of(row), path, bytes.length, std::move(blobs), skip, false};
+    HubDigest digest(*wanted);
+    const Status read = read_known(store_, known, [&](std::span<const std::byte> part) -> Status {
+      digest.update(part);
+      return {};
+    });
+    if (read.ok() && digest.finish() == HubDigest::expected(*wanted)) found = std::move(known);
+  }
+
+  Store& store_;
+  ManifestResolver& resolver_;
+  const KnownQuery& query_;
+  std::unordered_map<Digest, std::vector<std::size_t>> by_sha256_;  // numbers of files
+  std::vector<std::optional<KnownFile>> found_;                     // by number
+  std::set<Digest> seen_;                                           // manifests
+  std::uint64_t tensors_ = 0;                                       // of the versions that were searched
+};
+
+}  // namespace
+
+Result<std::vector<KnownFile>> known_files(Store& store, ManifestResolver& resolver, const KnownQuery& query) {
+  return KnownSearch(store, resolver, query).run();
+}
+
+Status read_known(Store& store, const KnownFile& known, const ByteSink& sink) {
+  if (known.size == 0) return {};
+  WEFT_TRY(const auto open, open_blobs(store, fmt::format("{} of {}", known.from, known.version), "", known.blobs));
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadStep, known.size));
+  for (std::uint64_t at = 0; at < known.size;) {
+    const auto step = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), known.size - at));
+    WEFT_TRY(const std::size_t got, open->read(known.skip + at, step));
+    if (got != step.size())
+      return Error{Errc::corrupt,
+                   fmt::format("{} of {}: expected {} bytes, got {}", known.from, known.version, known.size, at + got)};
+    WEFT_CHECK(sink(step));
+    at += step.size();
+  }
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,216 @@
+#include "pull/received_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/sha256.h"
+#include "os/entries.h"
+#include "os/file_ops.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kNoteEach = 4;            // bytes of the note for each piece
+constexpr std::uint32_t kNoteStep = 1U << 20U;  // received bytes between two notes of a piece
+constexpr std::size_t kHashStep = 1U << 20U;    // bytes of one read
+constexpr mode_t kPrivate = 0700;
+
+// A note is of this content at this path.
+std::string note_name(const HubFile& wanted) {
+  const std::string text = fmt::format("{} {}", HubDigest::expected(wanted), wanted.path);
+  return to_hex(sha256(std::as_bytes(std::span(text))));
+}
+
+Status make_parents(const SafePath& files, std::string_view path) {
+  for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1))
+    WEFT_CHECK(make_directories(files / path.substr(0, slash), kPrivate));
+  return {};
+}
+
+}  // namespace
+
+ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted)
+    : path_(path), note_path_(note), wanted_(std::move(wanted)), hash_(std::make_unique<HubDigest>(wanted_)) {
+  const std::uint64_t pieces = (wanted_.size + kPieceBytes - 1) / kPieceBytes;
+  got_.resize(pieces);
+  noted_.resize(pieces);
+}
+
+Result<std::unique_ptr<ReceivedFile>> ReceivedFile::open(const SafePath& files, const SafePath& notes,
+                                                         const HubFile& wanted) {
+  std::unique_ptr<ReceivedFile> file(new ReceivedFile(files / wanted.path, notes / note_name(wanted), wanted));
+  WEFT_CHECK(make_parents(files, wanted.path));
+  WEFT_CHECK(file->open_files());
+  return file;
+}
+
+// The note exists before the file: a file without one is whole.
+Status ReceivedFile::open_files() {
+  const MutexLock lock(mutex_);
+  const auto there = stat_file(path_);
+  const bool has_file =
+      there.ok() && S_ISREG(there->st_mode) && static_cast<std::uint64_t>(there->st_size) == wanted_.size;
+  const bool has_note = stat_file(note_path_).ok();
+  if (there.ok() && !has_file) WEFT_CHECK(remove_tree(path_));
+  if (has_file && !has_note) {
+    for (std::size_t i = 0; i < got_.size(); ++i) got_[i] = static_cast<std::uint32_t>(length_of(i));
+    noted_ = got_;
+    doubtful_ = !got_.empty();
+  } else {
+    WEFT_TRY(note_, open_file(note_path_, O_RDWR | O_CREAT, 0600));
+    if (has_file) WEFT_CHECK(read_note());
+  }
+  WEFT_TRY(fd_, open_file(path_, O_RDWR | O_CREAT, 0600));
+  if (has_file) return {};
+  noted_.assign(noted_.size(), 0);
+  if (has_note) WEFT_CHECK(resize_file(note_.get(), 0, note_path_));
+  if (wanted_.size == 0) return {};
+  // A file system without fallocate(2) reports a full disk later.
+  if (Status space = allocate(fd_.get(), 0, wanted_.size, path_); !space.ok() && space.error().code == Errc::no_space)
+    return space;
+  return resize_file(fd_.get(), wanted_.size, path_);
+}
+
+// A crash may leave a note of another length, or with impossible numbers.
+Status ReceivedFile::read_note() {
+  std::vector<std::byte> bytes(got_.size() * kNoteEach);
+  WEFT_TRY(const std::size_t size, read_some(note_.get(), 0, bytes, note_path_));
+  for (std::size_t i = 0; i < size / kNoteEach; ++i) {
+    std::uint32_t got = 0;
+    for (std::size_t k = kNoteEach; k > 0; --k)
+      got = got << 8U | static_cast<std::uint32_t>(bytes[i * kNoteEach + k - 1]);
+    got_[i] = got <= length_of(i) ? got : 0;
+    doubtful_ = doubtful_ || got_[i] > 0;
+  }
+  noted_ = got_;
+  return {};
+}
+
+std::uint64_t ReceivedFile::length_of(std::size_t piece) const {
+  return std::min(kPieceBytes, wanted_.size - piece * kPieceBytes);
+}
+
+std::uint64_t ReceivedFile::received() const {
+  const MutexLock lock(mutex_);
+  return std::accumulate(got_.begin(), got_.end(), std::uint64_t{0});
+}
+
+std::optional<std::size_t> ReceivedFile::take_piece() {
+  const MutexLock lock(mutex_);
+  while (next_ < got_.size() && got_[next_] == length_of(next_)) ++next_;
+  return next_ < got_.size() ? std::optional(next_++) : std::nullopt;
+}
+
+Range ReceivedFile::missing(std::size_t piece) const {
+  const MutexLock lock(mutex_);
+  return {piece * kPieceBytes + got_[piece], length_of(piece) - got_[piece]};
+}
+
+Status ReceivedFile::write(std::size_t piece, std::span<const std::byte> bytes) {
+  const Range missing_here = missing(piece);
+  if (bytes.size() > missing_here.length)
+    return Error{Errc::internal, fmt::format("{}: {} bytes too many", path_, bytes.size() - missing_here.length)};
+  WEFT_CHECK(write_exact(fd_.get(), missing_here.offset, bytes, path_));
+  bool is_due = false;
+  {
+    const MutexLock lock(mutex_);
+    got_[piece] += static_cast<std::uint32_t>(bytes.size());
+    is_due = got_[piece] - noted_[piece] >= kNoteStep;
+  }
+  return is_due ? note(piece) : Status{};
+}
+
+void ReceivedFile::doubt() {
+  doubtful_ = true;
+}
+
+// A piece counts as whole once its note says so: then this process needs the note no more.
+Status ReceivedFile::note(std::size_t piece) {
+  std::uint32_t got = 0;
+  {
+    const MutexLock lock(mutex_);
+    got = got_[piece];
+    if (got == noted_[piece]) return {};
+  }
+  std::array<std::byte, kNoteEach> bytes{};
+  for (unsigned k = 0; k < kNoteEach; ++k) bytes[k] = static_cast<std::byte>(got >> (8U * k));
+  WEFT_CHECK(write_exact(note_.get(), piece * kNoteEach, bytes, note_path_));
+  const MutexLock lock(mutex_);
+  noted_[piece] = got;
+  return {};
+}
+
+Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
+  {
+    const MutexLock lock(mutex_);
+    if (hashing_) return Verdict::incomplete;
+    hashing_ = true;
+  }
+  for (;;) {
+    std::size_t piece = 0;
+    {
+      const MutexLock lock(mutex_);
+      piece = hashed_;
+      hashing_ = piece == noted_.size() || noted_[piece] == length_of(piece);
+      if (!hashing_) return Verdict::incomplete;
+    }
+    if (piece == noted_.size()) return verdict();  // hashing_ stays set: there is nothing more to hash
+    WEFT_CHECK(hash_piece(piece));
+    const MutexLock lock(mutex_);
+    ++hashed_;
+  }
+}
+
+// Reads the bytes again: mostly they are in the page cache. Starts to write them to the disk, so that the sync of the
+// import is short.
+Status ReceivedFile::hash_piece(std::size_t piece) {
+  std::vector<std::byte> buffer(kHashStep);
+  for (std::uint64_t at = 0; at < length_of(piece); at += kHashStep) {
+    const auto step = std::span(buffer).first(std::min<std::uint64_t>(kHashStep, length_of(piece) - at));
+    WEFT_CHECK(read_exact(fd_.get(), piece * kPieceBytes + at, step, path_));
+    hash_->update(step);
+  }
+  start_writeback(fd_.get(), piece * kPieceBytes, length_of(piece));
+  return {};
+}
+
+// Closes the descriptors: the import takes a large file as it is only if no process can write to the file.
+Result<ReceivedFile::Verdict> ReceivedFile::verdict() {
+  const std::string expected = HubDigest::expected(wanted_);
+  const std::string got = hash_->finish();
+  if (got == expected) {
+    fd_.reset();
+    note_.reset();
+    WEFT_CHECK(remove_file(note_path_));
+    return Verdict::verified;
+  }
+  const bool was_doubtful = doubtful_;
+  WEFT_CHECK(restart());
+  if (was_doubtful) return Verdict::restarted;
+  return Error{Errc::corrupt,
+               fmt::format("expected a file with the {} {}, got one with {}", HubDigest::name(wanted_), expected, got)};
+}
+
+Status ReceivedFile::restart() {
+  if (!note_.valid()) {
+    WEFT_TRY(note_, open_file(note_path_, O_RDWR | O_CREAT, 0600));
+  }
+  WEFT_CHECK(resize_file(note_.get(), 0, note_path_));
+  const MutexLock lock(mutex_);
+  got_.assign(got_.size(), 0);
+  noted_.assign(noted_.size(), 0);
+  next_ = hashed_ = 0;
+  hashing_ = false;
+  doubtful_ = false;
+  hash_ = std::make_unique<HubDigest>(wanted_);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,87 @@
+"""A cluster pulls a repository once, whichever nodes ask for it."""
+import subprocess
+
+import pytest
+
+from clusterlib import can_make_networks
+from hub_double import Hub
+from nodes import SECONDS_MAX
+from weftlib import WEFT, environment, files_below, random_bytes, wait_until
+
+pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
+MIB = 1 << 20
+
+
+@pytest.fixture
+def hub():
+    with Hub() as one:
+        yield one
+
+
+@pytest.fixture
+def repository(tmp_path):
+    area = tmp_path / "repository"
+    area.mkdir()
+    (area / "config.json").write_text("{}")
+    for number in range(4):
+        (area / f"{number}.bin").write_bytes(random_bytes(4 * MIB + number, seed=f"once {number}"))
+    return area
+
+
+def start(node, hub):
+    return subprocess.Popen([WEFT, "--store", node.store.path, "pull", "hf:org/bert"], text=True,
+                            env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf"),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def ended(process):
+    out, err = process.communicate(timeout=SECONDS_MAX * 3)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def assert_has(node, repository, out):
+    node.store.weft("prefetch", "org/bert")
+    node.store.weft("export", "org/bert", out)
+    assert files_below(out) == files_below(repository)
+
+
+def test_nodes_that_pull_at_the_same_time_download_once(three, hub, repository, tmp_path):
+    hub.add("org/bert", repository)
+    hub.pace = 8 * MIB
+    said = [ended(process) for process in [start(node, hub) for node in three]]
+    assert sum(hub.sent.values()) == sum(len(data) for data in files_below(repository).values())
+    assert sum("nothing received" in out for out, _ in said) == 2
+    for number, node in enumerate(three):
+        assert [one["version"] for one in node.store.json("log", "org/bert")["versions"]] == [1]
+        assert_has(node, repository, tmp_path / f"out{number}")
+
+
+def test_another_node_goes_on_when_a_pull_is_killed(three, hub, repository, tmp_path):
+    hub.add("org/bert", repository)
+    hub.pace = 2 * MIB
+    with start(three[0], hub) as first:
+        wait_until(lambda: sum(hub.sent.values()) > MIB, seconds_max=SECONDS_MAX)
+        with start(three[1], hub) as second:
+            assert "pulls the same" in second.stderr.readline()
+            before = len(hub.asked("storage"))
+            first.kill()
+            hub.pace = None
+            ended(second)
+            assert len(hub.asked("storage")) > before
+    assert_has(three[1], repository, tmp_path / "out")
+
+
+def test_another_node_goes_on_when_the_daemon_of_a_pull_is_killed(three, hub, repository, tmp_path):
+    """Its claim ends with its lease."""
+    hub.add("org/bert", repository)
+    hub.pace = MIB // 4
+    with start(three[0], hub) as first:
+        wait_until(lambda: sum(hub.sent.values()) > MIB // 2, seconds_max=SECONDS_MAX)
+        with start(three[1], hub) as second:
+            assert "pulls the same" in second.stderr.readline()
+            three[0].daemon.kill()
+            first.kill()
+            hub.pace = None
+            ended(second)
+    assert_has(three[1], repository, tmp_path / "out")

@@ -1,0 +1,163 @@
+// A file while it is received: by one process and by several, whole and damaged.
+#include "pull/received_file.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "base/sha256.h"
+#include "testing.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+using Verdict = ReceivedFile::Verdict;
+
+constexpr std::size_t kSize = kPieceBytes + 5;  // two pieces
+
+std::string content_of(std::size_t size) {
+  std::string content(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<char>('a' + i % 23);
+  return content;
+}
+
+HubFile wanted_of(const std::string& content, const std::string& path = "sub/model.bin") {
+  return {path, content.size(), std::string(40, 'a'), sha256(as_bytes(content))};
+}
+
+struct Place {
+  std::unique_ptr<ReceivedFile> open(const HubFile& wanted) const {
+    return must(ReceivedFile::open(files, notes, wanted));
+  }
+  std::size_t notes_left() const { return must(list_directory(notes)).size(); }
+  std::string stored(const std::string& path) const {
+    std::ifstream in(dir.path() + "/files/" + path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  TempDir dir;
+  SafePath root = must(SafePath::open_owned(dir.path()));
+  SafePath files = root / "files", notes = root / "notes";
+  bool made = make_directory(files).ok() && make_directory(notes).ok();
+};
+
+void receive(ReceivedFile& file, std::size_t piece, const std::string& content, std::size_t bytes_max = kSize) {
+  const Range missing = file.missing(piece);
+  must(file.write(piece, as_bytes(content.substr(missing.offset, std::min<std::size_t>(missing.length, bytes_max)))));
+  must(file.note(piece));
+}
+
+}  // namespace
+
+TEST_CASE("received: pieces arrive in any order, and the whole file is verified once") {
+  const Place place;
+  const std::string content = content_of(kSize);
+  const auto file = place.open(wanted_of(content));
+  REQUIRE(file->take_piece() == 0);
+  REQUIRE(file->take_piece() == 1);
+  CHECK_FALSE(file->take_piece());
+  CHECK(must(file->hash_ready()) == Verdict::incomplete);
+  receive(*file, 1, content);
+  CHECK(must(file->hash_ready()) == Verdict::incomplete);
+  CHECK(file->received() == 5);
+  receive(*file, 0, content);
+  CHECK(place.notes_left() == 1);
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+  CHECK(must(file->hash_ready()) == Verdict::incomplete);
+  CHECK(place.notes_left() == 0);
+  CHECK(place.stored("sub/model.bin") == content);
+}
+
+TEST_CASE("received: a later process receives only the rest") {
+  const Place place;
+  const std::string content = content_of(kSize);
+  {
+    const auto file = place.open(wanted_of(content));
+    receive(*file, 1, content);
+    receive(*file, 0, content, 1000);
+  }
+  const auto file = place.open(wanted_of(content));
+  CHECK(file->received() == 1005);
+  REQUIRE(file->take_piece() == 0);
+  CHECK(file->missing(0) == Range{1000, kPieceBytes - 1000});
+  CHECK_FALSE(file->take_piece());
+  receive(*file, 0, content);
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+  const auto again = place.open(wanted_of(content));
+  CHECK(again->received() == kSize);
+  CHECK_FALSE(again->take_piece());
+  CHECK(must(again->hash_ready()) == Verdict::verified);
+}
+
+TEST_CASE("received: bytes that a crash damaged are received again, and those of this process are an error") {
+  const Place place;
+  const std::string content = content_of(100);
+  {
+    const auto file = place.open(wanted_of(content));
+    receive(*file, 0, std::string(100, 'x'), 40);
+  }
+  const auto file = place.open(wanted_of(content));
+  CHECK(file->received() == 40);
+  receive(*file, 0, content);
+  CHECK(must(file->hash_ready()) == Verdict::restarted);
+  CHECK(file->received() == 0);
+  REQUIRE(file->take_piece() == 0);
+  receive(*file, 0, std::string(100, 'y'));
+  const auto refused = file->hash_ready();
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::corrupt);
+  CHECK(refused.error().message.find(to_hex(sha256(as_bytes(content)))) != std::string::npos);
+  REQUIRE(file->take_piece() == 0);
+  receive(*file, 0, content);
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+}
+
+TEST_CASE("received: a file of another commit has another size or digest, and is received again") {
+  const Place place;
+  const std::string before = content_of(100);
+  {
+    const auto file = place.open(wanted_of(before));
+    receive(*file, 0, before);
+    CHECK(must(file->hash_ready()) == Verdict::verified);
+  }
+  for (const std::string& content : {std::string(100, 'z'), std::string(200, 'z')}) {
+    CAPTURE(content.size());
+    const auto file = place.open(wanted_of(content));
+    while (must(file->hash_ready()) != Verdict::verified)
+      if (const auto piece = file->take_piece()) receive(*file, *piece, content);
+    CHECK(place.stored("sub/model.bin") == content);
+  }
+}
+
+TEST_CASE("received: a directory in the place of a file, a long note, and an empty file") {
+  const Place place;
+  must(make_directory(place.files / "model.bin"));
+  must(make_directory(place.files / "model.bin/more"));
+  const std::string content = content_of(100);
+  { const auto file = place.open(wanted_of(content, "model.bin")); }
+  for (const auto& note : std::filesystem::directory_iterator(place.dir.path() + "/notes"))
+    std::ofstream(note.path()) << std::string(1000, '\xff');
+  const auto file = place.open(wanted_of(content, "model.bin"));
+  CHECK(file->received() == 0);
+  receive(*file, 0, content);
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+  const auto empty = place.open(wanted_of("", "empty"));
+  CHECK_FALSE(empty->take_piece());
+  CHECK(must(empty->hash_ready()) == Verdict::verified);
+}
+
+TEST_CASE("received: a file of git is verified by the SHA-1 of its blob") {
+  const Place place;
+  const HubFile wanted{"config.json", 6, "ce013625030ba8dba906f756967f9e9ca394464a", std::nullopt};  // "hello\n"
+  const auto file = place.open(wanted);
+  receive(*file, 0, "hello\n");
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+  const auto other = place.open({"other.json", 6, wanted.git_sha1, std::nullopt});
+  receive(*other, 0, "Hello\n");
+  CHECK_FALSE(other->hash_ready().ok());
+}
