@@ -80,7 +80,9 @@ Result<std::vector<std::string>> named_paths(const HttpRequest& request) {
 
 std::string next_page_link(const HttpRequest& request, const std::string& cursor) {
   std::string url;
-  if (const auto host = request.field("Host"); host && is_host(*host)) url = fmt::format("http://{}", *host);
+  const bool is_tls = request.field("X-Forwarded-Proto") == "https";
+  if (const auto host = request.field("Host"); host && is_host(*host))
+    url = fmt::format("{}://{}", is_tls ? "https" : "http", *host);
   for (const std::string& segment : request.path.segments) url += fmt::format("/{}", percent_encoded(segment));
   url += fmt::format("?cursor={}", percent_encoded(cursor));
   for (const auto& [name, value] : request.arguments)

@@ -21,7 +21,8 @@ HttpReply hub_json(std::string json);
 Result<std::vector<std::string>> named_paths(const HttpRequest& request);
 
 // Returns the field Link that leads to the next page of a listing: the same request with this cursor. Its URL is
-// absolute if the request names the server's host, since some clients take no other.
+// absolute if the request names the server's host, since some clients take no other. A client sends its token there
+// too, so the URL is one of https if a proxy says by X-Forwarded-Proto that it took the request over TLS.
 std::string next_page_link(const HttpRequest& request, const std::string& cursor);
 
 }  // namespace weft

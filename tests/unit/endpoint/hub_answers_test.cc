@@ -63,6 +63,10 @@ TEST_CASE("the next page is the same request at the same server") {
   CHECK(next_page_link(request, "1:d/e") == "<" + rest);
   request.fields = {{"Host", "node:8080"}};
   CHECK(next_page_link(request, "1:d/e") == "<http://node:8080" + rest);
+  request.fields = {{"Host", "node"}, {"X-Forwarded-Proto", "https"}};
+  CHECK(next_page_link(request, "1:d/e") == "<https://node" + rest);
+  request.fields = {{"Host", "node"}, {"X-Forwarded-Proto", "https://x/"}};
+  CHECK(next_page_link(request, "1:d/e") == "<http://node" + rest);
   for (const char* host : {"", "a/b", "a b", "a>; rel=\"x\"", "a\r\nb", "a@b"}) {
     CAPTURE(host);
     request.fields = {{"Host", host}};
