@@ -131,6 +131,11 @@ inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);
 }
 
+// Returns the commit that a version is for clients of a model hub: the first kCommitDigits of its manifest's digest.
+inline std::string commit_of(const VersionRow& version) {
+  return to_hex(version.manifest).substr(0, kCommitDigits);
+}
+
 // A tag, and the version that it leads to.
 struct TagTarget {
   std::string name;

@@ -19,12 +19,6 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kMain = "main";
-
-std::string hash_of(const Digest& manifest) {
-  return to_hex(manifest).substr(0, kCommitDigits);
-}
-
 constexpr std::size_t kSnapshotDepth = 4;  // directories above a snapshot's entries: hub/models--…/snapshots/…/
 
 bool is_ref(InoKind kind) {
@@ -44,19 +38,6 @@ struct Target {
   std::uint64_t time_ns = 0;  // when the file began to name it
 };
 
-Result<Target> target_of_tag(Snapshot& snapshot, ModelId model, const TagRow& tag) {
-  WEFT_TRY(VersionRow version, snapshot.version(model, tag.number));
-  return Target{std::move(version), tag.time_ns};
-}
-
-Result<Target> main_of(Snapshot& snapshot, const ModelRow& model) {
-  const auto tag = snapshot.tag(model.id, kMain);
-  if (tag.ok()) return target_of_tag(snapshot, model.id, *tag);
-  if (tag.error().code != Errc::not_found) return tag.error();
-  WEFT_TRY(VersionRow version, snapshot.version(model.id, model.latest));
-  return Target{std::move(version), version.time_ns};
-}
-
 Result<Target> target_of(Snapshot& snapshot, Ino ino) {
   if (kind_of(ino) == InoKind::hub_number || kind_of(ino) == InoKind::hub_commit) {
     WEFT_TRY(VersionRow version, snapshot.version(id_of(ino)));
@@ -64,12 +45,14 @@ Result<Target> target_of(Snapshot& snapshot, Ino ino) {
   }
   if (kind_of(ino) == InoKind::hub_main) {
     WEFT_TRY(const ModelRow model, model_of_dir(snapshot, payload_of(ino)));
-    return main_of(snapshot, model);
+    WEFT_TRY(ModelRevision main, resolve_revision(snapshot, model, kMainRevision));
+    return Target{std::move(main.version), main.time_ns};
   }
   WEFT_TRY(const InodeRow row, snapshot.inode(payload_of(ino)));
   if (row.kind != InodeKind::tag_link) return no_inode(ino);
   WEFT_TRY(const TagRow tag, tag_of(snapshot, row));
-  return target_of_tag(snapshot, row.model, tag);
+  WEFT_TRY(VersionRow version, snapshot.version(row.model, tag.number));
+  return Target{std::move(version), tag.time_ns};
 }
 
 Attr ref_attr(Ino ino, std::uint64_t time_ns) {
@@ -82,25 +65,20 @@ Result<VersionRow> version_with(Snapshot& snapshot, const ModelRow& model, std::
   return snapshot.version(*id);
 }
 
-Result<Attr> lookup_own_ref(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
-  if (name == kMain) {
-    WEFT_TRY(const Target main, main_of(snapshot, model));
-    return ref_attr(ino_of(InoKind::hub_main, model.ino), main.time_ns);
-  }
-  if (!all_digits(name)) {
-    WEFT_TRY(const TagRow tag, snapshot.tag(model.id, name));
-    return ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns);
-  }
-  WEFT_TRY(const VersionRow version, numbered_version(snapshot, model.id, name));
-  return ref_attr(ino_of(InoKind::hub_number, version.id), version.time_ns);
-}
-
 Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
-  auto own = lookup_own_ref(snapshot, model, name);
-  if (own.ok() || own.error().code != Errc::not_found) return own;
-  WEFT_TRY(const VersionRow version, version_with(snapshot, model, name));
-  if (name != version.source_commit) return no_entry(name);
-  return ref_attr(ino_of(InoKind::hub_commit, version.id), version.time_ns);
+  WEFT_TRY(const ModelRevision found, resolve_revision(snapshot, model, name));
+  switch (found.kind) {
+    case ModelRevision::Kind::main:
+      return ref_attr(ino_of(InoKind::hub_main, model.ino), found.time_ns);
+    case ModelRevision::Kind::tag:
+      return ref_attr(ino_of(InoKind::hub_tag, found.tag_ino), found.time_ns);
+    case ModelRevision::Kind::number:
+      return ref_attr(ino_of(InoKind::hub_number, found.version.id), found.time_ns);
+    case ModelRevision::Kind::commit:
+      break;
+  }
+  if (name != found.version.source_commit) return no_entry(name);
+  return ref_attr(ino_of(InoKind::hub_commit, found.version.id), found.time_ns);
 }
 
 // Adds a version's source commit to a listing, if it leads to this version there. `lookup` is the directory's.
@@ -120,11 +98,11 @@ Result<DirPage> list_refs(Store& store, const ModelRow& model, ListPlace from) {
   enum Part : unsigned { kMainRef = 1, kTags, kNumbers, kCommits };
   PageMaker page(store, from);
   WEFT_CHECK(page.add_one(kMainRef, [&](Snapshot& now) -> Result<DirEntry> {
-    WEFT_TRY(const Attr attr, lookup_ref(now, model, kMain));
-    return DirEntry{std::string(kMain), attr, true, place_of(kMainRef, 0)};
+    WEFT_TRY(const Attr attr, lookup_ref(now, model, kMainRevision));
+    return DirEntry{std::string(kMainRevision), attr, true, place_of(kMainRef, 0)};
   }));
   WEFT_CHECK(page.add(kTags, name_behind, list_tags(model.id), [](Snapshot&, const TagRow& tag) -> Result<DirEntry> {
-    if (tag.name == kMain) return no_entry(tag.name);
+    if (tag.name == kMainRevision) return no_entry(tag.name);
     return DirEntry{tag.name, ref_attr(ino_of(InoKind::hub_tag, tag.ino), tag.time_ns), true, place_of(kTags, tag.ino)};
   }));
   WEFT_CHECK(page.add(kNumbers, number_behind, list_versions(model.id),
@@ -148,7 +126,7 @@ Attr commit_link_attr(const VersionRow& version) {
 
 Result<Attr> lookup_snapshot(Snapshot& snapshot, const ModelRow& model, std::string_view name) {
   WEFT_TRY(const VersionRow version, version_with(snapshot, model, name));
-  return name == hash_of(version.manifest) ? snapshot_attr(version) : commit_link_attr(version);
+  return name == commit_of(version) ? snapshot_attr(version) : commit_link_attr(version);
 }
 
 // Lists snapshots by digest, then the links that source commits name.
@@ -160,7 +138,7 @@ Result<DirPage> list_snapshots(Store& store, const ModelRow& model, ListPlace fr
   };
   WEFT_CHECK(page.add(kContents, number_behind, read, [](Snapshot& now, VersionId id) -> Result<DirEntry> {
     WEFT_TRY(const VersionRow version, now.version(id));
-    return DirEntry{hash_of(version.manifest), snapshot_attr(version), true, place_of(kContents, id)};
+    return DirEntry{commit_of(version), snapshot_attr(version), true, place_of(kContents, id)};
   }));
   WEFT_CHECK(add_commits(page, kCommits, model, InoKind::hub_commit_link, lookup_snapshot));
   return page.take();
@@ -353,14 +331,14 @@ Result<std::shared_ptr<OpenFile>> Hub::open(const MountInode& inode) {
   if (!is_ref(kind_of(inode.ino))) return is_a_directory(inode.ino);
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(const Target target, target_of(*snapshot, inode.ino));
-  return open_text(hash_of(target.version.manifest), ReadMode::changing);
+  return open_text(commit_of(target.version), ReadMode::changing);
 }
 
 Result<std::string> Hub::readlink(const MountInode& inode) {
   if (kind_of(inode.ino) == InoKind::hub_commit_link) {
     WEFT_TRY(const auto snapshot, store_.snapshot());
     WEFT_TRY(const VersionRow version, snapshot->version(id_of(inode.ino)));
-    return hash_of(version.manifest);
+    return commit_of(version);
   }
   if (kind_of(inode.ino) != InoKind::hub_link) return Subtree::readlink(inode);
   WEFT_TRY(const Published file, published(inode.ino));

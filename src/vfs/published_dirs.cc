@@ -89,16 +89,37 @@ Result<PublishedDirs::Dir> PublishedDirs::directory(const MountInode& inode) {
   return dir;
 }
 
+Result<std::optional<std::uint64_t>> PublishedDirs::small_file(const MountInode& inode, const Numbered& at,
+                                                               const DatasetTablePointer& table) {
+  if (!table) return no_inode(inode.ino);
+  const FileTable& files = table->small_files()->table;
+  const std::uint64_t number = at.number - at.version->dataset->numbers.small();
+  if (number < files.directories()) return std::optional<std::uint64_t>();
+  if (number - files.directories() >= files.files()) return no_inode(inode.ino);
+  return std::optional(number - files.directories());
+}
+
 // Needs no table for nodes of the version's tree.
 Result<std::optional<FilePart>> PublishedDirs::small_part(const MountInode& inode, const Numbered& at) {
   if (at.number < at.version->tree->size()) return std::optional<FilePart>();
   WEFT_TRY(const DatasetTablePointer table, at.small_table());
-  if (!table) return no_inode(inode.ino);
-  const SmallFiles& small = *table->small_files();
-  const std::uint64_t number = at.number - at.version->dataset->numbers.small();
-  if (number < small.table.directories()) return std::optional<FilePart>();
-  if (number - small.table.directories() >= small.table.files()) return no_inode(inode.ino);
-  return std::optional(small.part(number - small.table.directories()));
+  WEFT_TRY(const auto file, small_file(inode, at, table));
+  return file ? std::optional(table->small_files()->part(*file)) : std::nullopt;
+}
+
+Result<std::optional<Digest>> PublishedDirs::sha256_of(const MountInode& inode) {
+  WEFT_TRY(const Numbered at, numbered(inode));
+  const std::span<const File> sums = files_of(at.version->manifest(), FileRole::sums);
+  if (at.number < at.version->tree->size() || sums.empty()) return std::optional<Digest>();
+  WEFT_TRY(const DatasetTablePointer table, at.small_table());
+  WEFT_TRY(const auto file, small_file(inode, at, table));
+  if (!file) return std::optional<Digest>();
+  const auto number = static_cast<std::uint32_t>(sums.data() - at.version->manifest().files.data());
+  WEFT_TRY(const auto digests, files_.open_part(at.version, {number, {*file * sizeof(Digest), sizeof(Digest)}}));
+  Digest digest;
+  WEFT_TRY(const std::size_t got, digests->read(0, std::as_writable_bytes(std::span(&digest, 1))));
+  if (got != sizeof digest) return Error{Errc::corrupt, "the sums of small files: expected a digest for each file"};
+  return std::optional(digest);
 }
 
 Result<Attr> PublishedDirs::attr(const MountInode& inode) {

@@ -23,11 +23,15 @@ class PublishedDirs final : public DatasetDir {
   Result<DirPage> list(const MountInode& inode, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
+  Result<std::optional<Digest>> sha256_of(const MountInode& inode) override;
 
  private:
   struct Dir;
   struct Listing;
   Result<Dir> directory(const MountInode& inode);
+  // Returns the index of a small file in the file table; nothing for a directory.
+  static Result<std::optional<std::uint64_t>> small_file(const MountInode& inode, const Numbered& at,
+                                                         const DatasetTablePointer& table);
   // Returns the bundle's part that is a small file; nothing for a directory.
   Result<std::optional<FilePart>> small_part(const MountInode& inode, const Numbered& at);
 };

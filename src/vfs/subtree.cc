@@ -26,6 +26,10 @@ Result<FileVersions> Subtree::versions(const MountInode&) {
 Result<Xattrs> Subtree::xattrs(const MountInode&) {
   return Xattrs{};
 }
+Result<std::optional<Digest>> Subtree::sha256_of(const MountInode& /*inode*/) {
+  return std::optional<Digest>();
+}
+
 bool Subtree::assembled(const MountInode&) {
   return false;
 }

@@ -60,6 +60,7 @@ class Subtree {
 
   // As the methods of Vfs. By default there are no extended attributes, and no published files.
   virtual Result<Xattrs> xattrs(const MountInode& inode);
+  virtual Result<std::optional<Digest>> sha256_of(const MountInode& inode);
   virtual bool assembled(const MountInode& inode);
   virtual Result<std::vector<Place>> places(const MountInode& inode);
 };

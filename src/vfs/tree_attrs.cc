@@ -28,14 +28,6 @@ Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link) {
   return tag;
 }
 
-Result<VersionRow> numbered_version(Snapshot& snapshot, ModelId model, std::string_view number) {
-  const auto parsed = parse_u64(number);
-  if (!parsed || number.front() == '0') return no_entry(number);
-  WEFT_TRY(VersionRow version, snapshot.version(model, *parsed));
-  if (version.removed) return no_entry(number);
-  return version;
-}
-
 Result<Attr> TreeAttrs::latest_attr(ModelId id) {
   WEFT_TRY(const ModelRow model, snapshot_.model(id));
   if (model.latest == 0) return no_entry(kLatest);

@@ -24,9 +24,6 @@ Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
 // Errc::not_found.
 Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link);
 
-// Returns the live version with this number, written as it would be printed. Errc::not_found.
-Result<VersionRow> numbered_version(Snapshot& snapshot, ModelId model, std::string_view number);
-
 // Answers for one of the trees, from one snapshot. An answer about a row that the caller has reads at most
 // kRowsPerEntry - 1 other rows.
 class TreeAttrs {

@@ -51,6 +51,7 @@ class Versions final : public VersionFiles {
   Result<Ino> parent(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
   Result<FileVersions> versions(const MountInode& inode) override { return FileVersions{inode.row.version, 0}; }
+  Result<std::optional<Digest>> sha256_of(const MountInode& inode) override;
   bool assembled(const MountInode& inode) override;
   Result<std::vector<Place>> places(const MountInode& inode) override;
 

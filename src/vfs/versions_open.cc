@@ -86,6 +86,11 @@ std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) c
   return file;
 }
 
+Result<std::optional<Digest>> Versions::sha256_of(const MountInode& inode) {
+  WEFT_TRY(const TreeNode found, node(inode));
+  return found.node().kind == NodeKind::file ? found.file().sha256 : std::nullopt;
+}
+
 bool Versions::assembled(const MountInode& inode) {
   const auto found = node(inode);
   return found.ok() && found->node().kind == NodeKind::file && assembly_.has(*published(*found)->source);

@@ -38,6 +38,7 @@ class StoreVfs final : public Vfs {
   Result<std::shared_ptr<OpenFile>> open(Ino ino) override { return ask(ino, &Subtree::open); }
   Result<Opened> open_with_attr(Ino ino) override;
   Result<Xattrs> xattrs(Ino ino) override { return ask(ino, &Subtree::xattrs); }
+  Result<std::optional<Digest>> sha256_of(Ino ino) override { return ask(ino, &Subtree::sha256_of); }
   Result<std::vector<Place>> places(Ino ino) override { return ask(ino, &Subtree::places); }
   bool assembled(Ino ino) override;
 

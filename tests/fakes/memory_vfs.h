@@ -72,6 +72,7 @@ class MemoryVfs final : public Vfs {
   void assemble_nothing(std::string /*reason*/) override {}
   void read_by_record(bool /*on*/) override {}
   bool assembled(Ino /*ino*/) override { return false; }
+  Result<std::optional<Digest>> sha256_of(Ino /*ino*/) override { return std::optional<Digest>(); }
 
  private:
   struct Inode {

@@ -137,5 +137,21 @@ class Snapshot {
 Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view spec);
 // Like resolve_version(), but also accepts the number of a removed version.
 Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view spec);
+// Returns the live version with this number, written as it would be printed. Errc::not_found.
+Result<VersionRow> numbered_version(Snapshot& snapshot, ModelId model, std::string_view number);
+
+inline constexpr std::string_view kMainRevision = "main";
+
+// A revision of a model, as clients of a model hub write it, and the version that it names.
+struct ModelRevision {
+  enum class Kind : std::uint8_t { main, tag, number, commit };
+  Kind kind = Kind::main;
+  VersionRow version;
+  std::uint64_t time_ns = 0;  // when the revision began to name this version
+  Ino tag_ino = 0;            // of a tag: TagRow::ino
+};
+// Resolves `main` (the tag main, or else the newest version), a tag, a number, or a commit as in with_revision(). A tag
+// hides a commit of the same name. Errc::not_found.
+Result<ModelRevision> resolve_revision(Snapshot& snapshot, const ModelRow& model, std::string_view revision);
 
 }  // namespace weft

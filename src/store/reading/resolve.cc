@@ -113,4 +113,36 @@ Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view text) {
   return row;
 }
 
+Result<VersionRow> numbered_version(Snapshot& snapshot, ModelId model, std::string_view number) {
+  const Error none{Errc::not_found, fmt::format("no version {}", printable(number))};
+  const auto parsed = parse_u64(number);
+  if (!parsed || number.front() == '0') return none;
+  WEFT_TRY(VersionRow version, snapshot.version(model, *parsed));
+  if (version.removed) return none;
+  return version;
+}
+
+Result<ModelRevision> resolve_revision(Snapshot& snapshot, const ModelRow& model, std::string_view revision) {
+  using Kind = ModelRevision::Kind;
+  if (all_digits(revision)) {
+    auto version = numbered_version(snapshot, model.id, revision);
+    if (version.ok()) return ModelRevision{Kind::number, *version, version->time_ns, 0};
+    if (version.error().code != Errc::not_found) return std::move(version).error();
+  }
+  const bool is_main = revision == kMainRevision;
+  WEFT_TRY(const auto tag, if_there(snapshot.tag(model.id, revision)));
+  if (tag) {
+    WEFT_TRY(VersionRow version, snapshot.version(model.id, tag->number));
+    return ModelRevision{is_main ? Kind::main : Kind::tag, std::move(version), tag->time_ns, tag->ino};
+  }
+  if (is_main) {
+    WEFT_TRY(VersionRow version, snapshot.version(model.id, model.latest));
+    return ModelRevision{Kind::main, version, version.time_ns, 0};
+  }
+  WEFT_TRY(const auto id, snapshot.with_revision(model.id, revision));
+  if (!id) return Error{Errc::not_found, fmt::format("{} has no revision {}", model.name, printable(revision))};
+  WEFT_TRY(VersionRow version, snapshot.version(*id));
+  return ModelRevision{Kind::commit, version, version.time_ns, 0};
+}
+
 }  // namespace weft
