@@ -178,7 +178,7 @@ class Vfs {
   virtual Result<struct statvfs> statfs() = 0;  // of the store's file system
   // "user.weft.dtype", ".shape", ".hash" of views; empty for others.
   virtual Result<Xattrs> xattrs(Ino ino) = 0;
-  // Returns the plain SHA-256 of a published file (File::sha256). Nothing: the file has none, or is not published.
+  // Returns the plain SHA-256 of a published file (File::sha256), or nothing for any other inode.
   virtual Result<std::optional<Digest>> sha256_of(Ino ino) = 0;
   // Returns a position that changes with each commit of any process. Later answers include all commits up to it.
   virtual Result<std::uint64_t> position() = 0;
