@@ -11,7 +11,7 @@ std::span<const CommandEntry* const> all_commands() {
       &kMatchCommand,    &kAdviseCommand,  &kExportCommand,     &kRmCommand,     &kUndeleteCommand, &kGcCommand,
       &kDuCommand,       &kFsckCommand,    &kScrubCommand,      &kStatusCommand, &kCacheCommand,    &kPinCommand,
       &kUnpinCommand,    &kInitCommand,    &kCompletionCommand, &kPeersCommand,  &kPrefetchCommand, &kEvictCommand,
-      &kStageOutCommand, &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kDebugCommand};
+      &kStageOutCommand, &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kCarryCommand,    &kDebugCommand};
   return kAll;
 }
 

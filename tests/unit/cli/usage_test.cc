@@ -58,6 +58,14 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"ls", "--store"}, "ls: --store: expected a value, got none;");
   usage_error({"ls", "--names=x"}, "ls: --names: expected no value, got --names=x;");
   usage_error({"import", "--name", "x"}, "import: expected PATH, got none;");
+  usage_error({"carry", "c", "d"}, "carry: expected -- COMMAND, got none;");
+  usage_error({"carry", "c", "d", "--"}, "carry: expected -- COMMAND, got none;");
+  usage_error({"carry", "c", "--", "true"}, "carry: expected DIR, got none;");
+  usage_error({"carry", "c", "d", "true", "--", "true"}, "carry: expected no more arguments, got true;");
+  usage_error({"carry", "c", "d", "--quiet-after", "0", "--", "true"}, "--quiet-after: expected a time of 1s to 1d");
+  usage_error({"carry", "c", "d", "--keep", "0", "--", "true"}, "--keep: expected a number from 1");
+  usage_error({"carry", "c", "d", "--key=", "--", "true"}, "--key: expected a text");
+  usage_error({"carry", "c//d", "d", "--", "true"}, "carry: ");
   usage_error({"import", "path"}, "--name is required");
   usage_error({"import", "path", "--name", "x", "--metric", "accuracy"}, "expected KEY=VALUE, got \"accuracy\"");
   usage_error({"import", "path", "--name", "x", "--metric", "=1"}, "expected KEY=VALUE");
