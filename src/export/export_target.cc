@@ -11,27 +11,12 @@
 namespace weft {
 namespace {
 
-constexpr mode_t kDirectoryMode = 0755;
-constexpr mode_t kFileMode = 0644;
-constexpr mode_t kStageMode = 0700;  // other users cannot reach its entries until they are published
-
-// Returns the directory of a path; "" if the path has no slash.
-std::string_view parent_of(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+bool is_or_lies_below(std::string_view path, std::string_view directory) {
+  return path == directory || (path.starts_with(directory) && path[directory.size()] == '/');
 }
 
-std::string_view name_in(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
+}  // namespace
 
-struct MadeDirectory {
-  Beneath directory;
-  Inode inode;
-};
-
-// Makes and opens a directory. If the open fails, removes the directory by its name. That is safe: rmdir removes only
-// an empty directory, and a user who has replaced ours can remove the replacement too.
 Result<MadeDirectory> make_directory_in(const Beneath& above, const std::string& name, mode_t mode) {
   WEFT_CHECK(above.make_directory(name, mode));
   auto opened = [&]() -> Result<MadeDirectory> {
@@ -42,12 +27,6 @@ Result<MadeDirectory> make_directory_in(const Beneath& above, const std::string&
   if (!opened.ok()) static_cast<void>(remove_at(above.fd(), name, AT_REMOVEDIR));
   return opened;
 }
-
-bool is_or_lies_below(std::string_view path, std::string_view directory) {
-  return path == directory || (path.starts_with(directory) && path[directory.size()] == '/');
-}
-
-}  // namespace
 
 Result<ExportTarget> ExportTarget::open(const std::string& path) {
   ExportTarget out;
@@ -66,13 +45,17 @@ Result<ExportTarget> ExportTarget::open(const std::string& path) {
   return out;
 }
 
+Result<std::pair<Beneath, std::string>> parent_and_name(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  const std::string_view above = parent_of(path);
+  WEFT_TRY(Beneath parent, Beneath::open(!above.empty() ? std::string(above) : path.starts_with('/') ? "/" : "."));
+  return std::pair(std::move(parent), std::string(name_in(path)));
+}
+
 Status ExportTarget::make(const std::string& path) {
-  std::string_view shown = path;
-  while (shown.size() > 1 && shown.ends_with('/')) shown.remove_suffix(1);
-  const std::string_view above = parent_of(shown);
-  WEFT_TRY(Beneath parent, Beneath::open(!above.empty() ? std::string(above) : shown.starts_with('/') ? "/" : "."));
-  const std::string name(name_in(shown));
-  auto made = make_directory_in(parent, name, kDirectoryMode);
+  WEFT_TRY(auto place, parent_and_name(path));
+  auto& [parent, name] = place;
+  auto made = make_directory_in(parent, name, kExportDirectoryMode);
   if (!made.ok())
     return Error{made.error().code,
                  fmt::format("{}: expected an empty directory or a new name ({})", path, made.error().message)};
@@ -84,21 +67,21 @@ Status ExportTarget::make(const std::string& path) {
 }
 
 Status ExportTarget::make_stage() {
-  const std::string name = ".weft-export-" + random_hex(8);
-  WEFT_TRY(MadeDirectory made, make_directory_in(target_, name, kStageMode));
+  const std::string name = export_stage_name();
+  WEFT_TRY(MadeDirectory made, make_directory_in(target_, name, kExportStageMode));
   stage_name_ = name;
   stage_inode_ = made.inode;
   stage_ = std::move(made.directory);
   return {};
 }
 
-Result<Fd> ExportTarget::create(std::string_view path, std::uint8_t execute) {
-  WEFT_CHECK(enter(parent_of(path)));
+Result<Fd> ExportTarget::create(const ExportedFile& file) {
+  WEFT_CHECK(enter(parent_of(file.path)));
   const Beneath& directory = open_.empty() ? stage_ : open_.back().directory;
-  WEFT_TRY(OpenedFile file,
-           directory.open_with_stat(std::string(name_in(path)), O_WRONLY | O_CREAT | O_EXCL, kFileMode | execute));
-  made_.push_back({path, inode_of(file.st)});
-  return std::move(file.fd);
+  WEFT_TRY(OpenedFile made, directory.open_with_stat(std::string(name_in(file.path)), O_WRONLY | O_CREAT | O_EXCL,
+                                                     kExportFileMode | file.execute));
+  made_.push_back({file.path, inode_of(made.st)});
+  return std::move(made.fd);
 }
 
 // Makes and opens `directory` and its parents below stage_. In byte order the paths below one directory are
@@ -110,7 +93,7 @@ Status ExportTarget::enter(std::string_view directory) {
     const std::string_view path = directory.substr(0, directory.find('/', known));
     const std::string name(path.substr(known));
     const Beneath& above = open_.empty() ? stage_ : open_.back().directory;
-    WEFT_TRY(MadeDirectory made, make_directory_in(above, name, kDirectoryMode));
+    WEFT_TRY(MadeDirectory made, make_directory_in(above, name, kExportDirectoryMode));
     made_.push_back({path, made.inode});
     open_.push_back({path, std::move(made.directory)});
   }

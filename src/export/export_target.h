@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "export/export_place.h"
 #include "os/beneath.h"
 #include "weft/result.h"
 
@@ -15,21 +16,20 @@ namespace weft {
 // hidden directory of mode 0700 there, reached by descriptors alone, and publish() moves its entries into place.
 // Without a successful publish(), the destructor removes everything that this object made, if each name still leads to
 // the same inode.
-class ExportTarget {
+class ExportTarget final : public ExportPlace {
  public:
   // Opens the directory, or makes it. Errc::exists: it is not empty.
   static Result<ExportTarget> open(const std::string& path);
   ExportTarget(ExportTarget&&) = default;
   ExportTarget& operator=(ExportTarget&&) = delete;
-  ~ExportTarget();
+  ~ExportTarget() override;
 
-  // Creates a file, with x bits as File::execute, and its parent directories. Paths are relative, come in byte order
-  // and outlive this object.
-  Result<Fd> create(std::string_view path, std::uint8_t execute);
-  // Makes a directory and its parents. create() and make_directory() share one order of paths.
-  Status make_directory(std::string_view path) { return enter(path); }
-  // Makes all files durable with one sync of the file system, then visible. After a failure no file stays visible.
-  Status publish();
+  Result<bool> reuse(const ExportedFile& /*file*/) override { return false; }
+  Result<Fd> create(const ExportedFile& file) override;
+  Status complete(const ExportedFile& /*file*/, const Fd& /*written*/) override { return {}; }
+  Status make_directory(std::string_view path) override { return enter(path); }
+  // Syncs the file system once. After a failure no file stays visible.
+  Status publish() override;
 
  private:
   ExportTarget() = default;

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@
 #include "base/text.h"
 #include "os/memory_file.h"
 #include "os/sys.h"
+#include "os/unix_socket.h"
 
 namespace weft {
 namespace {
@@ -196,6 +199,13 @@ Result<int> run_with_stderr(const std::string& program, std::vector<std::string>
   ::_exit(127);
 }
 
+sigset_t passed_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaddset(&set, signal);
+  return set;
+}
+
 }  // namespace
 
 std::optional<std::string> find_program(const std::string& name, const std::string& own_program,
@@ -259,6 +269,61 @@ Result<std::string> ShellCommand::wait() const {
   if (status == 0) return std::string();
   if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+Result<std::unique_ptr<FrontCommand>> FrontCommand::start(std::vector<std::string> words) {
+  std::unique_ptr<FrontCommand> out(new FrontCommand);
+  out->name_ = words.front();
+  const sigset_t passed = passed_signals();
+  ::pthread_sigmask(SIG_BLOCK, &passed, &out->before_);
+  out->signals_ = Fd(::signalfd(-1, &passed, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!out->signals_.valid()) return sys_error(errno, out->name_ + ": signalfd");
+  WEFT_CHECK(out->spawn(words));
+  return out;
+}
+
+// The command inherits neither the ignored SIGXFSZ (survive_size_limit()) nor the raised limit on open files.
+Status FrontCommand::spawn(std::vector<std::string>& words) {
+  sigset_t usual;
+  ::sigemptyset(&usual);
+  ::sigaddset(&usual, SIGXFSZ);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &before_);
+  ::posix_spawnattr_setsigdefault(&attributes, &usual);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const UsualFileLimit usual_limit;
+  const int failed = ::posix_spawnp(&pid_, name_.c_str(), nullptr, &attributes, argv_of(words).data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  if (failed != 0) return sys_error(failed, name_);
+  ended_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  return ended_.valid() ? Status{} : Status{sys_error(errno, name_ + ": pidfd_open")};
+}
+
+Result<std::optional<int>> FrontCommand::wait(std::chrono::milliseconds longest) {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    std::array<pollfd, 2> entries{pollfd{signals_.get(), POLLIN, 0}, pollfd{ended_.get(), POLLIN, 0}};
+    wait_for(entries, std::max(left, std::chrono::milliseconds(0)));
+    if (entries[0].revents != 0) pass_on_signals();
+    if (entries[1].revents != 0) break;
+    if (left.count() <= 0) return std::optional<int>();
+  }
+  int status = 0;
+  if (retry([&] { return ::waitpid(pid_, &status, 0); }) < 0) return sys_error(errno, name_ + ": wait");
+  return std::optional(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+// A code above 0 means that the kernel sent the signal: the terminal did, to the whole process group.
+void FrontCommand::pass_on_signals() const {
+  signalfd_siginfo signal{};
+  while (retry([&] { return ::read(signals_.get(), &signal, sizeof signal); }) == sizeof signal)
+    if (signal.ssi_code <= 0) ::kill(pid_, static_cast<int>(signal.ssi_signo));
+}
+
+FrontCommand::~FrontCommand() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 bool is_running(pid_t guard) {

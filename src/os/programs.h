@@ -4,6 +4,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <csignal>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -65,6 +68,34 @@ class ShellCommand {
   ShellCommand(pid_t pid, Fd ended) : pid_(pid), ended_(std::move(ended)) {}
   pid_t pid_;
   Fd ended_;
+};
+
+// A command that runs in the foreground of this process, as under timeout(1). It has the streams, the environment and
+// the process group of this process. While this object lives, this thread and the threads that it starts take no
+// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2: wait() passes them on. The kernel sends a signal of the
+// terminal to the command as well, so this process does not.
+class FrontCommand {
+ public:
+  // Looks for a command without a slash along PATH. Errc::not_found: there is none. Any other error: it cannot run.
+  static Result<std::unique_ptr<FrontCommand>> start(std::vector<std::string> words);
+  FrontCommand(const FrontCommand&) = delete;
+  FrontCommand& operator=(const FrontCommand&) = delete;
+  ~FrontCommand();
+
+  // Waits for the end of the command, at most so long. Returns its exit code, or 128 + the signal that ended it;
+  // nothing while it runs. Call it no more after the end.
+  Result<std::optional<int>> wait(std::chrono::milliseconds longest);
+
+ private:
+  FrontCommand() = default;
+  Status spawn(std::vector<std::string>& words);
+  void pass_on_signals() const;
+
+  std::string name_;
+  sigset_t before_{};  // the signal mask of this thread before
+  Fd signals_;
+  Fd ended_;
+  pid_t pid_ = 0;
 };
 
 // True if the guard runs. Collects it if it has ended.

@@ -26,6 +26,14 @@ namespace {
 // The most bytes of one read or write system call; Linux itself stops a little below 2 GiB.
 constexpr std::size_t kCallMax = 1U << 30U;
 constexpr rlim_t kFilesMax = 1U << 20U;  // the kernel's default for fs.nr_open
+rlim_t usual_file_limit = 0;  // before raise_file_limit(), which runs before threads start; 0: it did not run
+
+void set_soft_file_limit(rlim_t files) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min(files, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 Status check(int result, std::string_view what, std::string_view where) {
   if (result < 0) return sys_error(errno, fmt::format("{}: {}", where, what));
@@ -387,11 +395,22 @@ void survive_size_limit() {
 void raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (usual_file_limit == 0) usual_file_limit = limit.rlim_cur;
   const rlim_t most = std::max(limit.rlim_max, kFilesMax);
   const rlimit raised{most, most};
   if (::setrlimit(RLIMIT_NOFILE, &raised) == 0 || limit.rlim_cur == limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+UsualFileLimit::UsualFileLimit() {
+  if (usual_file_limit == 0) return;
+  raised_ = file_limit();
+  set_soft_file_limit(usual_file_limit);
+}
+
+UsualFileLimit::~UsualFileLimit() {
+  if (raised_ != 0) set_soft_file_limit(raised_);
 }
 
 std::uint64_t file_limit() {

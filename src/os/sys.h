@@ -143,6 +143,18 @@ std::string random_hex(std::size_t bytes);
 void survive_size_limit();
 // Raises the limit on open files: root's to a million, another user's to the hard limit. Best effort.
 void raise_file_limit();
+// While this object lives, this process has the soft limit on open files that it had before raise_file_limit(), for a
+// command that it starts. Open descriptors above the limit stay open.
+class UsualFileLimit {
+ public:
+  UsualFileLimit();
+  ~UsualFileLimit();
+  UsualFileLimit(const UsualFileLimit&) = delete;
+  UsualFileLimit& operator=(const UsualFileLimit&) = delete;
+
+ private:
+  std::uint64_t raised_ = 0;  // 0: the limit was not raised
+};
 std::uint64_t file_limit();  // the limit on open files of this process, now
 // True if more than a third of the descriptors that this process may have are open. Judges by the number of the newest
 // kept descriptor: the kernel assigns the lowest free number.

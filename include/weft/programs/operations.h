@@ -172,4 +172,20 @@ struct ExportReport {
 Result<ExportReport> export_version(Store& store, ManifestResolver& resolver, std::string_view spec,
                                     const std::string& directory, Progress& progress);
 
+struct HubExportReport {
+  ExportReport written;
+  std::string repository;          // the directory of the model or data set
+  std::string commit;              // the snapshot's name
+  std::vector<std::string> refs;   // files in refs/ that lead to the commit now
+  std::uint64_t reused_files = 0;  // without a copy: files whose bytes are there already, also for another file
+  std::uint64_t reused_bytes = 0;
+};
+// Adds the version to `cache`, a cache of the Hugging Face hub, which is made if its parent exists. The commit is the
+// version's source commit, or else commit_of(). Refs that lead to it afterwards: the version's tags and number, and
+// `main` if the store's `main` is this version or the cache has none. A snapshot appears whole. Verifies what it writes
+// as export_version() does, and does not read a blob that is there. Errc::invalid: the hub refuses the model's name.
+// Errc::exists: the cache has another snapshot of this commit.
+Result<HubExportReport> export_to_hub(Store& store, ManifestResolver& resolver, std::string_view spec,
+                                      const std::string& cache, Progress& progress);
+
 }  // namespace weft

@@ -15,7 +15,7 @@ std::span<const CommandEntry* const> all_commands() {
       &kAdviseCommand,  &kExportCommand,     &kRmCommand,     &kUndeleteCommand, &kGcCommand,    &kDuCommand,
       &kFsckCommand,    &kScrubCommand,      &kStatusCommand, &kCacheCommand,    &kPinCommand,   &kUnpinCommand,
       &kInitCommand,    &kCompletionCommand, &kPeersCommand,  &kPrefetchCommand, &kEvictCommand, &kStageOutCommand,
-      &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kDebugCommand};
+      &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kCarryCommand,    &kDebugCommand};
   return kAll;
 }
 

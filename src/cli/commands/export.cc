@@ -14,11 +14,23 @@ constexpr CommandInfo kExportInfo = {
         "Writes the published files into DIR, byte for byte, and verifies the digest of\n"
         "every byte. DIR must be empty or not exist. The files appear in DIR by rename,\n"
         "after one sync of its file system has made all of them durable. A failed export\n"
-        "removes what it made and nothing else.\n",
+        "removes what it made and nothing else.\n"
+        "\n"
+        "With --hub DIR, the version becomes a snapshot in a cache of the Hugging Face\n"
+        "hub: DIR/models--ORG--NAME, or datasets--ORG--NAME for a data set. Programs with\n"
+        "HF_HUB_CACHE=DIR and HF_HUB_OFFLINE=1 load it by name. The snapshot has the\n"
+        "version's source commit as its name, or else the one that hub/ in a mount shows.\n"
+        "The version's tags and its number become revisions. The revision main leads to\n"
+        "it if it does in hub/, or if DIR has no main of this model. Files whose bytes\n"
+        "are in DIR already are not copied. The snapshot appears as a whole.\n",
     .examples =
         "weft export bert@2 ./bert-2\n"
-        "weft export org/minilm@stable /scratch/minilm\n",
-    .json = "{model, version, directory, files, bytes}\n",
+        "weft export org/minilm@stable /scratch/minilm\n"
+        "weft export org/minilm --hub ~/.cache/huggingface/hub\n",
+    .json =
+        "{model, version, directory, files, bytes,\n"
+        " hub: {commit, refs, reused_files, reused_bytes}}\n"
+        "hub is there with --hub\n",
     .interrupted = "what was written is removed, the store is as it was",
 };
 
@@ -27,33 +39,60 @@ class ExportCommand final : public Command {
   void declare(OptionSet& options) override {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version; V is a number or a tag, and the latest is the default");
-    options.argument("DIR", directory_, OptionSet::Need::required, "the directory to write to; its parent must exist");
+    options.argument("DIR", directory_, OptionSet::Need::optional, "the directory to write to; its parent must exist");
+    options.value("--hub", "DIR", hub_, "write a snapshot into this cache of the Hugging Face hub",
+                  {kOfferDirectories});
+  }
+
+  Status check_usage() override {
+    if (!directory_.empty() && !hub_.empty()) return Error{Errc::invalid, "DIR and --hub: expected only one of them"};
+    if (directory_.empty() && hub_.empty()) return Error{Errc::invalid, "expected DIR or --hub DIR, got none"};
+    return {};
   }
 
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const VersionRow version, version_of(*store, spec_));
-    const std::string spec = spec_of(version);
-    auto report = [&] {
+    auto report = [&]() -> Result<HubExportReport> {
       ProgressBar bar = context.progress();
-      return export_version(*store, context.resolver(), spec, directory_, bar);
+      if (!hub_.empty()) return export_to_hub(*store, context.resolver(), spec_of(version), hub_, bar);
+      WEFT_TRY(const ExportReport written,
+               export_version(*store, context.resolver(), spec_of(version), directory_, bar));
+      return HubExportReport{written, directory_, {}, {}};
     }();
     if (!report.ok()) return std::move(report).error();
-    if (context.json) {
-      JsonWriter json;
-      json.begin_object().member("model", version.model_name).member("version", version.number);
-      json.member("directory", directory_).member("files", report->files).member("bytes", report->bytes).end_object();
-      context.print_json(json);
-    } else {
-      context.print("{}  {}, {} in {}\n", spec, count_of(report->files, "file"), human_bytes(report->bytes),
-                    directory_);
-    }
+    context.json ? print_json(context, version, *report) : print_lines(context, version, *report);
     return kExitDone;
   }
 
  private:
+  void print_json(const Context& context, const VersionRow& version, const HubExportReport& report) const {
+    JsonWriter json;
+    json.begin_object().member("model", version.model_name).member("version", version.number);
+    json.member("directory", report.repository).member("files", report.written.files);
+    json.member("bytes", report.written.bytes);
+    if (!hub_.empty()) {
+      json.key("hub").begin_object().member("commit", report.commit).key("refs").begin_array();
+      for (const std::string& ref : report.refs) json.value(ref);
+      json.end_array().member("reused_files", report.reused_files).member("reused_bytes", report.reused_bytes);
+      json.end_object();
+    }
+    context.print_json(json.end_object());
+  }
+
+  void print_lines(const Context& context, const VersionRow& version, const HubExportReport& report) const {
+    context.print("{}  {}, {} in {}\n", spec_of(version), count_of(report.written.files, "file"),
+                  human_bytes(report.written.bytes), report.repository);
+    if (hub_.empty()) return;
+    context.print("  commit {}: {}\n", report.commit, joined(report.refs, ", "));
+    if (report.reused_files > 0)
+      context.print("  {} not copied, {}: the bytes were there\n", count_of(report.reused_files, "file"),
+                    human_bytes(report.reused_bytes));
+  }
+
   std::string spec_;
   std::string directory_;
+  std::string hub_;
 };
 
 }  // namespace

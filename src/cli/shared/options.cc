@@ -48,6 +48,7 @@ std::string shown(const OptionSet::Row& row) {
 struct OptionSet::Parser {
   explicit Parser(const std::string& command) : app("", command) { app.set_help_flag(); }
   CLI::App app;
+  std::vector<std::string>* behind_dashes = nullptr;  // takes the words behind "--"
 };
 
 OptionSet::OptionSet(std::string command) : command_(std::move(command)), parser_(std::make_unique<Parser>(command_)) {}
@@ -65,6 +66,13 @@ void OptionSet::arguments(const std::string& name, std::vector<std::string>& int
   parser_->app.add_option(name, into)->required(need == Need::required);
   if (need == Need::required) require(name, [&into] { return !into.empty(); });
   positionals_ += need == Need::required ? " " + name + "..." : " [" + name + "...]";
+  arguments_.push_back({"", name, std::string(help), {}, true});
+}
+
+void OptionSet::command(const std::string& name, std::vector<std::string>& into, std::string_view help) {
+  parser_->behind_dashes = &into;
+  require("-- " + name, [&into] { return !into.empty(); });
+  positionals_ += " -- " + name + "...";
   arguments_.push_back({"", name, std::string(help), {}, true});
 }
 
@@ -152,6 +160,11 @@ Error OptionSet::explain(const std::vector<std::string>& words, std::string_view
 }
 
 Status OptionSet::parse(std::vector<std::string> args) {
+  if (parser_->behind_dashes != nullptr) {
+    const auto dashes = std::find(args.begin(), args.end(), "--");
+    if (dashes != args.end()) parser_->behind_dashes->assign(dashes + 1, args.end());
+    args.erase(dashes, args.end());
+  }
   args = with_values_apart(std::move(args));
   const std::vector<std::string> words = args;
   std::reverse(args.begin(), args.end());  // CLI11 parses from the back
@@ -160,6 +173,7 @@ Status OptionSet::parse(std::vector<std::string> args) {
   } catch (const CLI::Error& error) {
     return explain(words, error.what());
   }
+  if (parser_->behind_dashes != nullptr && parser_->behind_dashes->empty()) return explain(words, "expected a command");
   return {};
 }
 

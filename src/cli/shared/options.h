@@ -37,6 +37,8 @@ class OptionSet {
   void argument(const std::string& name, std::string& into, Need need, std::string_view help, Offers offers = {});
   // Any number of arguments; at least one if required.
   void arguments(const std::string& name, std::vector<std::string>& into, Need need, std::string_view help);
+  // A command: the words behind "--" as the user wrote them, at least one. Declare it after all arguments.
+  void command(const std::string& name, std::vector<std::string>& into, std::string_view help);
   void flag(const std::string& names, bool& into, std::string_view help);  // "-f,--force"
   void hidden_flag(const std::string& name, bool& into);  // for weft's own programs: --help leaves it out
   void value(const std::string& names, const std::string& placeholder, std::string& into, std::string_view help,

@@ -32,4 +32,28 @@ TEST_CASE("a shell command gets its variables, and its end is visible and has a 
   CHECK(end_of("kill -9 $$") == "was ended by signal 9");
 }
 
+TEST_CASE("a command in the foreground gives its exit code, and gets the signals of other processes") {
+  const auto code_of = [](const std::string& script) {
+    const auto command = must(FrontCommand::start({"sh", "-c", script}));
+    for (;;)
+      if (const auto code = must(command->wait(std::chrono::minutes(1)))) return *code;
+  };
+  CHECK(code_of("exit 3") == 3);
+  CHECK(code_of("kill -9 $$") == 128 + 9);
+  for (const char* signal : {"TERM", "USR1"}) {
+    const std::string name(signal);
+    CHECK(code_of("trap 'exit 5' " + name + "; kill -" + name + " $PPID; while :; do sleep 0.01; done") == 5);
+  }
+  {
+    const auto command = must(FrontCommand::start({"sleep", "1"}));
+    CHECK_FALSE(must(command->wait(std::chrono::milliseconds(0))).has_value());
+    CHECK(must(command->wait(std::chrono::minutes(1))) == 0);
+  }
+  CHECK(FrontCommand::start({"weft-no-such-command"}).error().code == Errc::not_found);
+  CHECK(FrontCommand::start({"/etc/passwd"}).error().code != Errc::not_found);
+  sigset_t now;
+  REQUIRE(::pthread_sigmask(SIG_SETMASK, nullptr, &now) == 0);
+  CHECK(::sigismember(&now, SIGTERM) == 0);
+}
+
 }  // namespace weft::testing
