@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 9;  // 9: its versions have manifests with SHA-256
+inline constexpr std::uint32_t kRegistryFormat = 10;  // 10: nodes claim the sources that they pull
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
