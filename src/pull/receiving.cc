@@ -26,6 +26,7 @@ class Receiving {
     pool.parallel_for(options_.connections, [this](std::size_t /*connection*/) { work(); });
     const MutexLock lock(mutex_);
     if (error_) return *error_;
+    if (!open_.empty()) return named(open_.front()->wanted(), Error{Errc::internal, "it was not verified"});
     return ReceivedBytes{bytes_, resumed_, known_};
   }
 
@@ -96,8 +97,8 @@ class Receiving {
   Status copy_known(ReceivedFile& file) {
     Status written;
     std::size_t piece = 0;
-    file.doubt();
     static_cast<void>(options_.known(file.wanted(), [&](std::span<const std::byte> bytes) -> Status {
+      file.doubt();
       written = progress_.cancelled() ? Status(Error{Errc::cancelled, "interrupted"}) : write(file, piece, bytes);
       return written;
     }));
