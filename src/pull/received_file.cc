@@ -34,6 +34,18 @@ Status make_parents(const SafePath& files, std::string_view path) {
   return {};
 }
 
+// A listing may say any size. Of a size that no disk has, the numbers of the pieces alone would fill the memory.
+Status check_space(const SafePath& files, const HubFile& wanted) {
+  const auto there = stat_file(files / wanted.path);
+  if (there.ok() && static_cast<std::uint64_t>(there->st_size) == wanted.size) return {};  // it has its space
+  WEFT_TRY(const Fd directory, open_directory(files));
+  const auto disk = disk_space(directory.get());
+  if (!disk || disk->total == 0) return {};
+  const std::uint64_t space = disk->available + (there.ok() ? allocated_bytes(*there) : 0);
+  if (wanted.size <= space) return {};
+  return Error{Errc::no_space, fmt::format("{}: expected {} free bytes, got {}", files, wanted.size, space)};
+}
+
 }  // namespace
 
 ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted)
@@ -45,6 +57,7 @@ ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile w
 
 Result<std::unique_ptr<ReceivedFile>> ReceivedFile::open(const SafePath& files, const SafePath& notes,
                                                          const HubFile& wanted) {
+  WEFT_CHECK(check_space(files, wanted));
   std::unique_ptr<ReceivedFile> file(new ReceivedFile(files / wanted.path, notes / note_name(wanted), wanted));
   WEFT_CHECK(make_parents(files, wanted.path));
   WEFT_CHECK(file->open_files());
@@ -71,11 +84,16 @@ Status ReceivedFile::open_files() {
   if (has_file) return {};
   noted_.assign(noted_.size(), 0);
   if (has_note) WEFT_CHECK(resize_file(note_.get(), 0, note_path_));
-  if (wanted_.size == 0) return {};
-  // A file system without fallocate(2) reports a full disk later.
-  if (Status space = allocate(fd_.get(), 0, wanted_.size, path_); !space.ok() && space.error().code == Errc::no_space)
-    return space;
-  return resize_file(fd_.get(), wanted_.size, path_);
+  return wanted_.size == 0 ? Status{} : reserve();
+}
+
+// A file system without fallocate(2) reports a full disk later. Another one may keep the blocks that it found before it
+// met the end of the disk, so that file goes.
+Status ReceivedFile::reserve() {
+  Status space = allocate(fd_.get(), 0, wanted_.size, path_);
+  if (space.ok() || space.error().code != Errc::no_space) return resize_file(fd_.get(), wanted_.size, path_);
+  static_cast<void>(remove_file(path_));
+  return space;
 }
 
 // A crash may leave a note of another length, or with impossible numbers.

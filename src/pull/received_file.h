@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kPieceBytes = 32U << 20U;
 class ReceivedFile {
  public:
   // Finds what an earlier process has received of this file, and drops the rest. A file without a note counts as whole
-  // until it is hashed. `notes` is a directory.
+  // until it is hashed. `notes` is a directory. Errc::no_space: the disk cannot hold the file.
   static Result<std::unique_ptr<ReceivedFile>> open(const SafePath& files, const SafePath& notes,
                                                     const HubFile& wanted);
 
@@ -62,6 +62,7 @@ class ReceivedFile {
  private:
   ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted);
   Status open_files();
+  Status reserve();
   Status read_note();
   Status restart();
   std::uint64_t length_of(std::size_t piece) const;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/limits.h"
 #include "base/sha256.h"
 #include "testing.h"
 
@@ -160,4 +161,16 @@ TEST_CASE("received: a file of git is verified by the SHA-1 of its blob") {
   const auto other = place.open({"other.json", 6, wanted.git_sha1, std::nullopt});
   receive(*other, 0, "Hello\n");
   CHECK_FALSE(other->hash_ready().ok());
+}
+
+TEST_CASE("received: a file that the disk cannot hold is refused at once, and takes no space") {
+  const Place place;
+  HubFile wanted = wanted_of("content", "huge.bin");
+  for (const std::uint64_t size : {limits::kVersionBytesMax, std::uint64_t{1} << 50U}) {
+    wanted.size = size;
+    const auto refused = ReceivedFile::open(place.files, place.notes, wanted);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Errc::no_space);
+    CHECK(must(list_directory(place.files)).empty());
+  }
 }
