@@ -36,18 +36,52 @@ Result<std::optional<VersionRow>> row_of_commit(Store& store, const std::string&
   return row.source_commit == commit ? std::optional(std::move(row)) : std::nullopt;
 }
 
-// Calls visit(path, size, sha256) for each published file, small files of data sets too, which have no SHA-256 here.
+// Calls visit(path, holder, bytes, sha256) for each published file: it is these bytes of the file `holder`. Small files
+// of data sets have no SHA-256 here.
 template <class Visit>
 Status each_file(Store& store, const Manifest& manifest, const Visit& visit) {
-  for (const File& file : published_files(manifest)) visit(file.path, file.size, file.sha256);
+  for (const File& file : published_files(manifest)) visit(file.path, file, Range{0, file.size}, file.sha256);
   return each_small_file(store, manifest, [&](const SmallFile& file) -> Status {
-    visit(file.path, file.bytes.length, std::optional<Digest>());
+    visit(file.path, files_of(manifest, FileRole::bundle)[file.bundle], file.bytes, std::optional<Digest>());
     return {};
   });
 }
 
+// Returns the blobs of the extents that contain these bytes of a file, and how many bytes of them to skip.
+std::pair<std::vector<ContentId>, std::uint64_t> blobs_of(const File& file, Range bytes) {
+  std::pair<std::vector<ContentId>, std::uint64_t> found;
+  for (const Extent& extent : file.extents) {
+    if (extent.offset + extent.id.length <= bytes.offset || extent.offset >= bytes.offset + bytes.length) continue;
+    if (found.first.empty()) found.second = bytes.offset - extent.offset;
+    found.first.push_back(extent.id);
+  }
+  return found;
+}
+
+KnownFile known_bytes(const VersionRow& row, const std::string& path, const File& holder, Range bytes) {
+  auto [blobs, skip] = blobs_of(holder, bytes);
+  return {path, spec_of(row), path, bytes.length, std::move(blobs), skip, false};
+}
+
+// Reads the stored bytes, and returns true if they have the digest that the hub lists. Errors as read_known().
+Result<bool> is_content_of(Store& store, const KnownFile& known, const HubFile& wanted) {
+  HubDigest digest(wanted);
+  WEFT_CHECK(read_known(store, known, [&](std::span<const std::byte> part) -> Status {
+    digest.update(part);
+    return {};
+  }));
+  return digest.finish() == HubDigest::expected(wanted);
+}
+
+// A stored file of the path and the size of a wanted one. Only its bytes tell whether it is the same file.
+struct Unsure {
+  const HubFile* wanted;
+  KnownFile stored;
+};
+
 }  // namespace
 
+// The commit of a version proves nothing: whoever publishes a version names it. So all bytes that are here are checked.
 Result<std::optional<VersionRow>> version_of_commit(Store& store, ManifestResolver& resolver, const std::string& name,
                                                     const std::string& commit, std::span<const HubFile> files) {
   WEFT_TRY(auto row, row_of_commit(store, name, commit));
@@ -55,14 +89,24 @@ Result<std::optional<VersionRow>> version_of_commit(Store& store, ManifestResolv
   WEFT_TRY(const Manifest manifest, load_manifest(store, resolver, *row));
   std::size_t same = 0;
   std::size_t all = 0;
-  WEFT_CHECK(each_file(store, manifest, [&](const std::string& path, std::uint64_t size, const auto& sha256) {
-    ++all;
-    const auto file = std::ranges::lower_bound(files, path, {}, &HubFile::path);
-    if (file == files.end() || file->path != path || file->size != size) return;
-    const bool is_of_commit = !commit.empty() && (!file->sha256 || !sha256);
-    if (is_of_commit || file->sha256 == sha256) ++same;
-  }));
-  return all == files.size() && same == files.size() ? std::move(row) : std::optional<VersionRow>();
+  std::vector<Unsure> unsure;
+  WEFT_CHECK(
+      each_file(store, manifest, [&](const std::string& path, const File& holder, Range bytes, const auto& sha256) {
+        ++all;
+        const auto file = std::ranges::lower_bound(files, path, {}, &HubFile::path);
+        if (file == files.end() || file->path != path || file->size != bytes.length) return;
+        if (!file->sha256 || !sha256)
+          unsure.push_back({&*file, known_bytes(*row, path, holder, bytes)});
+        else if (file->sha256 == sha256)
+          ++same;
+      }));
+  if (all != files.size() || same + unsure.size() != files.size()) return std::optional<VersionRow>();
+  for (const Unsure& one : unsure) {
+    const auto equal = is_content_of(store, one.stored, *one.wanted);
+    const bool is_believed = !commit.empty() && !equal.ok() && equal.error().code == Errc::absent;
+    if (!is_believed && !(equal.ok() && *equal)) return std::optional<VersionRow>();
+  }
+  return row;
 }
 
 namespace {
@@ -84,17 +128,6 @@ bool is_reusable(const Manifest& manifest, const File& file, std::string_view pa
   return file.size >= kReusableMin && suffix_of(path) == suffix_of(file.path) && !describes_others(path) &&
          file.execute == 0 && file.sha256 && std::ranges::none_of(file.tensors, &Tensor::scattered) &&
          find_file(manifest, FileRole::record_table, file.path) == nullptr;
-}
-
-// Returns the blobs of the extents that contain these bytes of a file, and how many bytes of them to skip.
-std::pair<std::vector<ContentId>, std::uint64_t> blobs_of(const File& file, Range bytes) {
-  std::pair<std::vector<ContentId>, std::uint64_t> found;
-  for (const Extent& extent : file.extents) {
-    if (extent.offset + extent.id.length <= bytes.offset || extent.offset >= bytes.offset + bytes.length) continue;
-    if (found.first.empty()) found.second = bytes.offset - extent.offset;
-    found.first.push_back(extent.id);
-  }
-  return found;
 }
 
 // Lists the model with this name. If no model has it, the page is empty.
@@ -207,14 +240,9 @@ class KnownSearch {
     if (wanted->size != bytes.length || bytes.length == 0) return;
     auto& found = found_[static_cast<std::size_t>(wanted - query_.files.begin())];
     if (found || (wanted->sha256 && file.sha256)) return;  // their SHA-256 would have told
-    auto [blobs, skip] = blobs_of(file, bytes);
-    KnownFile known{path, spec_of(row), path, bytes.length, std::move(blobs), skip, false};
-    HubDigest digest(*wanted);
-    const Status read = read_known(store_, known, [&](std::span<const std::byte> part) -> Status {
-      digest.update(part);
-      return {};
-    });
-    if (read.ok() && digest.finish() == HubDigest::expected(*wanted)) found = std::move(known);
+    KnownFile known = known_bytes(row, path, file, bytes);
+    const auto equal = is_content_of(store_, known, *wanted);
+    if (equal.ok() && *equal) found = std::move(known);
   }
 
   Store& store_;

@@ -17,8 +17,9 @@
 namespace weft {
 
 // Returns the version of this name that was published from the commit and has exactly these files, sorted by path, by
-// their paths, sizes and the SHA-256 of those in LFS: a commit never changes. Without a commit, returns the newest
-// version if it has these files, which then all have a SHA-256. Nothing if there is none.
+// their paths, sizes and digests. Files whose digest the version lacks are read; one of the commit's path and size is
+// believed if this node lacks its bytes. Without a commit, returns the newest version if it has these files, which then
+// all have a SHA-256. Nothing if there is none.
 Result<std::optional<VersionRow>> version_of_commit(Store& store, ManifestResolver& resolver, const std::string& name,
                                                     const std::string& commit, std::span<const HubFile> files);
 

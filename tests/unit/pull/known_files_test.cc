@@ -103,7 +103,12 @@ TEST_CASE("known: small files of a data set are found by path and content") {
     return {};
   }));
   CHECK(bytes == "two2");
-  CHECK(must(version_of_commit(*f.store, no_resolver(), "d", kCommit, files)).has_value());
+  const auto has_commit = [&](const std::vector<HubFile>& wanted) {
+    return must(version_of_commit(*f.store, no_resolver(), "d", kCommit, wanted)).has_value();
+  };
+  CHECK(has_commit(files));
+  CHECK_FALSE(has_commit({in_git("one.txt", "onE"), files[1]}));
+  CHECK_FALSE(has_commit({files[0], in_lfs("sub/two.txt", "Two2")}));
 }
 
 TEST_CASE("known: a version of the commit has to have the same files") {
@@ -116,6 +121,7 @@ TEST_CASE("known: a version of the commit has to have the same files") {
   CHECK_FALSE(s.has_commit({all[0], all[1], all[2], in_git("z", "z")}));           // it lacks a file
   CHECK_FALSE(s.has_commit({in_lfs("large.bin", kLarge + "x"), all[1], all[2]}));  // another size
   CHECK_FALSE(s.has_commit({in_lfs("large.bin", std::string(kLarge.size(), 'y')), all[1], all[2]}));
+  CHECK_FALSE(s.has_commit({all[0], in_git("notes.txt", "nOtes"), all[2]}));  // whoever published it named the commit
   CHECK_FALSE(must(version_of_commit(*s.store, no_resolver(), "org/m", std::string(40, 'd'), all)).has_value());
 }
 
