@@ -73,7 +73,7 @@ Result<bool> is_content_of(Store& store, const KnownFile& known, const HubFile& 
   return digest.finish() == HubDigest::expected(wanted);
 }
 
-// A stored file of the path and the size of a wanted one. Only its bytes tell whether it is the same file.
+// A stored file with the path and the size of a wanted one: its bytes tell whether it is the same file.
 struct Unsure {
   const HubFile* wanted;
   KnownFile stored;

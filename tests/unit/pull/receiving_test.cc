@@ -18,7 +18,7 @@ using namespace weft::testing;
 
 namespace {
 
-// Gives one content for all files, whatever the listing says about them.
+// A source that gives one content for all files, whatever the listing says.
 class FixedSource final : public PullSource {
  public:
   explicit FixedSource(std::string content) : content_(std::move(content)) {}
