@@ -458,3 +458,21 @@ def test_another_user_receives_into_a_cache_of_his_own(open_dir, hub, tmp_path):
         assert_version_is(shared, tmp_path, "org/bert", area)
     assert not (shared.path / "pulls").exists()
     assert not any((cache / "weft/pulls").iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_receives_nothing_into_the_store_of_another_user(open_dir, hub, tmp_path):
+    """The import reads by their paths, as root, what was received: the owner of the store must not have them."""
+    programs = programs_for_everybody(open_dir)
+    area = make_repository(tmp_path / "repository")
+    hub.add("org/bert", area)
+    home, cache = open_dir / "home", tmp_path / "cache"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    store = home / "store"
+    run([programs / "weft", "--store", store, "init"], user=NOBODY, group=NOBODY, extra_groups=[])
+    done = run([WEFT, "--store", store, "pull", "hf:org/bert", "--json"],
+               env=settings(hub, XDG_CACHE_HOME=str(cache)))
+    assert json.loads(done.stdout)["made"] is True
+    assert not (store / "pulls").exists()
+    assert not any((cache / "weft/pulls").iterdir())

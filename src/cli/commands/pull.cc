@@ -202,13 +202,14 @@ class PullCommand final : public Command {
   }
 
   // The owner of the store receives into the store, so that the import takes large files as they are. Another user
-  // receives into the cache directory, and the import copies the files.
+  // receives into the cache directory, and the import copies the files. So does root, who would read and remove by its
+  // path whatever the owner of the store puts there.
   Result<SafePath> place_of(const Context& context) const {
     const std::string store = context.store_path();
     if (const auto there = stat_file(store); !there.ok() && there.error().code == Errc::not_found)
       WEFT_CHECK(context.open_or_create());
     WEFT_TRY(const struct stat st, stat_file(store));
-    if (st.st_uid == own_user() || own_user() == 0) {
+    if (st.st_uid == own_user()) {
       WEFT_TRY(const SafePath directory, SafePath::open_owned(store));
       return directory / kPullsFolder;
     }
