@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "os/file_lock.h"
 #include "os/file_ops.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
@@ -15,18 +16,34 @@ Result<Fd> open_lock(const SafePath& path) {
   return open_file(path / "lock", O_RDWR | O_CREAT, 0600);
 }
 
+// True if this lock file is still the one at its path. The directory may have been removed between the open and the
+// lock, and another process may have made a new one.
+Result<bool> is_current(const SafePath& path, const Fd& lock) {
+  const auto there = stat_file(path / "lock");
+  if (!there.ok()) return there.error().code == Errc::not_found ? Result<bool>(false) : there.error();
+  WEFT_TRY(const struct stat st, stat_fd(lock.get(), path));
+  return inode_of(*there) == inode_of(st);
+}
+
+// Renames the directory first, so that no other process finds one that is half removed. The caller has the lock.
+Status remove_area(const SafePath& path) {
+  const SafePath removed = path + ("." + random_hex(8));
+  WEFT_CHECK(rename_file(path, removed));
+  return remove_tree(removed);
+}
+
 }  // namespace
 
-// The previous owner may remove the directory between the open and the lock of its lock file. Such a file has no name.
+// The previous owner may remove the directory at any moment.
 Result<Fd> PullArea::claim(const SafePath& path, const Patience& patience) {
   for (;;) {
-    WEFT_CHECK(make_directories(path, kPrivate));
-    auto lock = open_lock(path);
+    const Status made = make_directories(path, kPrivate);
+    auto lock = made.ok() ? open_lock(path) : Result<Fd>(made.error());
     if (!lock.ok() && lock.error().code == Errc::not_found) continue;
     if (!lock.ok()) return lock;
     WEFT_CHECK(wait_for_lock(lock->get(), LockKind::exclusive, patience, path));
-    WEFT_TRY(const struct stat st, stat_fd(lock->get(), path));
-    if (st.st_nlink > 0) return lock;
+    WEFT_TRY(const bool current, is_current(path, *lock));
+    if (current) return lock;
   }
 }
 
@@ -44,7 +61,7 @@ PullArea::~PullArea() {
 }
 
 Status PullArea::remove() {
-  return remove_tree(path_);
+  return remove_area(path_);
 }
 
 Status remove_old_pulls(const SafePath& pulls, std::chrono::seconds kept) {
@@ -58,7 +75,9 @@ Status remove_old_pulls(const SafePath& pulls, std::chrono::seconds kept) {
     WEFT_TRY(const struct stat st, stat_fd(lock->get(), path));
     if (nanoseconds(st.st_mtim) + static_cast<std::uint64_t>(std::chrono::nanoseconds(kept).count()) > now_ns())
       continue;
-    WEFT_CHECK(remove_tree(path));
+    const auto current = is_current(path, *lock);
+    if (!current.ok() || !*current) continue;
+    WEFT_CHECK(remove_area(path));
     log_info("{}: removed: no pull has used it for long", path);
   }
   return {};

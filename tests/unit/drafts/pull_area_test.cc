@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "testing.h"
 
@@ -52,4 +54,24 @@ TEST_CASE("pull area: gc removes an old one that no process has") {
   must(remove_old_pulls(place.pulls, std::chrono::seconds(0)));
   CHECK_FALSE(place.has("left"));
   CHECK(place.has("used"));
+}
+
+TEST_CASE("pull area: processes that take turns never meet one that is half removed") {
+  const Place place;
+  std::atomic<int> failed{0};
+  const auto take_turns = [&] {
+    for (int i = 0; i < 300; ++i) {
+      auto area = PullArea::open(place.pulls, "k", {});
+      bool done = area.ok();
+      for (int k = 0; k < 5 && done; ++k) done = make_directory(area->files() / std::to_string(k)).ok();
+      done = done && area->remove().ok();
+      if (!done) ++failed;
+    }
+  };
+  std::thread first(take_turns), second(take_turns), third(take_turns);
+  first.join();
+  second.join();
+  third.join();
+  CHECK(failed == 0);
+  CHECK(must(list_directory(place.pulls)).empty());
 }
