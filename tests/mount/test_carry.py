@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from weftlib import COMMAND_SECONDS_MAX, WEFT, assert_refused, environment, files_below, run, wait_until
+from weftlib import COMMAND_SECONDS_MAX, NOBODY, WEFT, assert_refused, environment, files_below, run, wait_until
 
 # Compiles each source once, as ccache does: the results are named by the digest of their source.
 COMPILER = """
@@ -115,6 +115,16 @@ def test_a_full_directory_is_left_alone(store, tmp_path):
     done = store.weft("carry", "c", tmp_path / "cache", "-q", "--", "rm", tmp_path / "cache/mine", check=False)
     assert_refused(done, "expected an empty directory", code=125)
     assert (tmp_path / "cache/mine").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_directory_of_another_user_is_refused(store, tmp_path):
+    """He could write what the command runs: in /tmp he may have made it first."""
+    (tmp_path / "cache").mkdir()
+    os.chown(tmp_path / "cache", NOBODY, NOBODY)
+    done = store.weft("carry", "c", tmp_path / "cache", "-q", "--", "touch", tmp_path / "cache/mine", check=False)
+    assert_refused(done, f"got one of user {NOBODY}", code=125)
+    assert not (tmp_path / "cache/mine").exists()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ constexpr CommandInfo kCarryInfo = {
         "Writes the newest version of NAME for a key into DIR, runs COMMAND, and publishes\n"
         "DIR as a new version if COMMAND exits with 0 and a file in DIR has changed. The\n"
         "caches of torch.compile, Triton and vLLM are such directories: the second machine\n"
-        "with the same key compiles nothing. DIR must be empty or not exist.\n"
+        "with the same key compiles nothing. DIR must be empty and yours, or not exist.\n"
         "\n"
         "The key is a text that says which machines can use each other's files. Without\n"
         "--key it has the model and the vector instructions of the processor, the models\n"
@@ -113,6 +113,7 @@ class CarryCommand final : public Command {
       return kExitNoCommand;
     }
     WEFT_CHECK(begin(context));
+    WEFT_CHECK(check_owner());
     WEFT_TRY(published_, state_of_directory(directory_));
     if (context.environment().interrupt != 0) return Error{Errc::cancelled, "interrupted"};
     auto command = FrontCommand::start(command_);
@@ -160,6 +161,14 @@ class CarryCommand final : public Command {
     if (names.empty()) return {};
     return Error{Errc::exists, fmt::format("{}: expected an empty directory, got {} (\"{}\", …)", directory_,
                                            count_of(names.size(), "entry"), names.front())};
+  }
+
+  // Another owner could write what the command runs, and what the next commands of this key run.
+  Status check_owner() const {
+    WEFT_TRY(const struct stat st, stat_file(directory_));
+    if (st.st_uid == own_user()) return {};
+    return Error{Errc::permission, fmt::format("{}: expected a directory of user {}, got one of user {}", directory_,
+                                               own_user(), st.st_uid)};
   }
 
   // Waits for the command. With --quiet-after, publishes meanwhile in a thread, so that signals still reach the
