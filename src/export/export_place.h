@@ -20,8 +20,9 @@ inline constexpr mode_t kExportDirectoryMode = 0755;
 inline constexpr mode_t kExportFileMode = 0644;
 // Of the hidden directory in which an export writes: other users cannot reach its entries until they are published.
 inline constexpr mode_t kExportStageMode = 0700;
+inline constexpr std::string_view kExportStageBegin = ".weft-export-";
 inline std::string export_stage_name() {
-  return ".weft-export-" + random_hex(8);
+  return std::string(kExportStageBegin) + random_hex(8);
 }
 
 struct MadeDirectory {

@@ -19,6 +19,7 @@ namespace {
 
 constexpr char kSnapshotStage[] = "snapshot";
 constexpr char kWritten[] = "written";
+constexpr char kLock[] = "lock";
 constexpr std::size_t kHashedAtOnce = 1U << 20U;
 
 // Returns the target of the link at `path` in a snapshot. It leads up to the repository, then down.
@@ -61,6 +62,15 @@ Result<std::optional<std::string>> target_of_link(const Beneath& directory, cons
   return std::optional(std::move(target));
 }
 
+// Removes the entries of a stage, best effort. The lock goes last, because without it no export removes the rest.
+void empty_stage(const Beneath& stage) {
+  const auto names = stage.list();
+  if (!names.ok()) return;
+  for (const std::string& name : *names)
+    if (name != kLock) static_cast<void>(stage.remove_tree(name));
+  static_cast<void>(stage.remove_tree(kLock));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HubPlace>> HubPlace::open(const std::string& cache, const HubNames& names) {
@@ -78,7 +88,37 @@ Result<std::unique_ptr<HubPlace>> HubPlace::open(const std::string& cache, const
   out->stage_name_ = stage;
   out->stage_inode_ = made.inode;
   out->stage_ = std::move(made.directory);
+  out->lock_stage();
+  out->remove_left_stages();
   return out;
+}
+
+// The lock file gets its name once it is locked. A file system without locks has none.
+void HubPlace::lock_stage() {
+  auto file = stage_.open_file(kWritten, O_RDWR | O_CREAT | O_EXCL, kExportFileMode);
+  if (!file.ok()) return;
+  if (lock_fd(file->get(), LockKind::exclusive, LockWait::no, stage_.path()).ok() &&
+      stage_.rename(kWritten, stage_, kLock).ok())
+    lock_ = std::move(file).value();
+  else
+    static_cast<void>(stage_.unlink(kWritten));
+}
+
+// Removes what killed exports of this user have left. Best effort.
+void HubPlace::remove_left_stages() const {
+  const auto names = repository_.list();
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kExportStageBegin) || name == stage_name_) continue;
+    const auto left = repository_.directory(name);
+    if (!left.ok()) continue;
+    const auto st = stat_fd(left->fd(), left->path());
+    if (!st.ok() || st->st_uid != own_user()) continue;
+    const auto lock = left->open_file(kLock, O_RDWR);
+    if (!lock.ok() || !lock_fd(lock->get(), LockKind::exclusive, LockWait::no, left->path()).ok()) continue;
+    empty_stage(*left);
+    static_cast<void>(repository_.remove(name, inode_of(*st)));
+  }
 }
 
 Status HubPlace::open_cache(const std::string& path) {
@@ -230,8 +270,7 @@ Status HubPlace::place_refs() {
 
 HubPlace::~HubPlace() {
   if (stage_.valid()) {
-    if (const auto names = stage_.list(); names.ok())
-      for (const std::string& name : *names) static_cast<void>(stage_.remove_tree(name));
+    empty_stage(stage_);
     static_cast<void>(repository_.remove(stage_name_, stage_inode_));
   }
   // Only empty directories go: none after a publish.

@@ -28,7 +28,8 @@ struct HubNames {
 
 // As an ExportTarget, it writes in a hidden directory of mode 0700 that is reached by descriptors alone. publish()
 // moves the blobs into place, then the snapshot as a whole, then the refs. If it fails on the way, complete blobs stay,
-// which the next export uses. A file with the name of a blob and the right size counts as this blob.
+// which the next export uses. It also removes the hidden directories of exports that were killed. A file with the name
+// of a blob and the right size counts as this blob.
 class HubPlace final : public ExportPlace {
  public:
   // Opens the cache, or makes it. Adds the ref `main` if the repository has none.
@@ -63,6 +64,8 @@ class HubPlace final : public ExportPlace {
   };
   Status open_cache(const std::string& path);
   Status enter(const Beneath& above, const std::string& name, Beneath& into);
+  void lock_stage();
+  void remove_left_stages() const;
   Status make_links();
   Status place_blobs();
   Status place_snapshot();
@@ -76,7 +79,8 @@ class HubPlace final : public ExportPlace {
   Beneath blobs_, refs_, snapshots_;
   std::string stage_name_;  // in repository_
   Inode stage_inode_;
-  Beneath stage_;           // has blobs by their digests, the file "written", and the directory "snapshot"
+  Beneath stage_;           // has blobs by their digests, the files "lock" and "written", and the directory "snapshot"
+  Fd lock_;                 // locked while this process lives
   std::vector<Made> made_;  // directories that did not exist, outermost first
   std::set<Digest> staged_;
   std::vector<Link> links_;

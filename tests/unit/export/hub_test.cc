@@ -169,3 +169,25 @@ TEST_CASE("the name of a blob whose digest is unknown comes from its bytes") {
   CHECK(fs::read_symlink(snapshot + "/sub/x.bin") == "../../../blobs/" + weft::to_hex(weft::sha256(bytes)));
   CHECK(fs::is_empty(snapshot + "/none/here"));
 }
+
+TEST_CASE("the hidden directory of a killed export goes, and that of a running one stays") {
+  Fixture f;
+  publish_two(f);
+  must(export_to(f, "org/m@1"));
+  const std::string top = f.dir / "hub/models--org--m";
+  for (const std::string name : {"killed", "running", "unknown"})
+    write_file(top + "/.weft-export-" + name + "/written", "bytes");
+  write_file(top + "/.weft-export-killed/snapshot/sub/file", "bytes");
+  write_file(top + "/.weft-export-killed/lock", "");
+  write_file(top + "/.weft-export-running/lock", "");
+  const weft::Fd running = must(weft::open_file(top + "/.weft-export-running/lock", O_RDWR));
+  must(weft::lock_fd(running.get(), weft::LockKind::exclusive, weft::LockWait::no, "running"));
+  fs::create_directory(f.dir / "other");
+  write_file(f.dir / "other/lock", "");
+  fs::create_directory_symlink(f.dir / "other", top + "/.weft-export-link");
+  must(export_to(f, "org/m@2"));
+  CHECK_FALSE(fs::exists(top + "/.weft-export-killed"));
+  CHECK(fs::exists(top + "/.weft-export-running/written"));
+  CHECK(fs::exists(top + "/.weft-export-unknown/written"));
+  CHECK(fs::exists(f.dir / "other/lock"));
+}
