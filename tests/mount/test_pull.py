@@ -201,6 +201,22 @@ def test_files_that_another_version_has_do_not_move(store, hub, repository, tmp_
     assert store.json("info", "whole")["manifest"] == store.json("info", "other/copy")["manifest"], whole
 
 
+def test_files_of_a_version_that_is_removed_meanwhile_come_over_the_network(store, hub, repository, tmp_path):
+    hub.add("org/bert", repository)
+    pull(store, hub, "hf:org/bert")
+    (repository / "README.md").write_text("# A copy\n")
+    hub.add("other/copy", repository)
+
+    def remove(request):
+        if "README.md" in request.path:
+            store.weft("rm", "org/bert@1", "--force", check=False)
+
+    hub.on_request = remove
+    report = pulled(store, hub, "hf:other/copy")
+    assert report["received_bytes"] == report["bytes"] and report["known_files"] == report["resumed_bytes"] == 0
+    assert_version_is(store, tmp_path, "other/copy", repository)
+
+
 def test_a_large_file_is_written_once(store, hub, tmp_path):
     """It becomes a pack as it lies."""
     area = tmp_path / "repository"

@@ -116,15 +116,26 @@ class PullCommand final : public Command {
     WEFT_TRY(const auto claim, PullClaim::take(context, source_->key()));
     WEFT_TRY(const SafePath pulls, place_of(context));
     WEFT_TRY(PullArea area, PullArea::open(pulls, source_->key(), context.patience()));
-    WEFT_CHECK(look_up(context));  // meanwhile another pull may have published the version
-    if (!stored_) WEFT_CHECK(receive(context, area));
-    auto code = stored_ ? finish(context) : publish(context);
+    auto code = pull_into(context, area);
     if (code.ok())
       if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
     return code;
   }
 
  private:
+  // Looks up the files again: meanwhile another pull may have published the version. A version that the import was to
+  // take files from may be removed before the import: then the files come over the network.
+  Result<int> pull_into(const Context& context, const PullArea& area) {
+    for (bool again = false;; again = true) {
+      WEFT_CHECK(look_up(context));
+      if (stored_) return finish(context);
+      WEFT_CHECK(receive(context, area));
+      auto code = publish(context);
+      const bool lacks_stored = !code.ok() && code.error().code == Errc::not_found && !options_.stored.empty();
+      if (!lacks_stored || again) return code;
+    }
+  }
+
   Result<std::unique_ptr<PullSource>> open_source_of(const Context& context) {
     WEFT_TRY(HubSettings settings, read_hub_settings(context.environment().variable));
     HttpReaderOptions reading = hub_reading();
@@ -179,6 +190,8 @@ class PullCommand final : public Command {
   // Receives all files but those that the import can take from stored versions.
   Status receive(const Context& context, const PullArea& area) {
     std::vector<HubFile> wanted;
+    options_.stored.clear();
+    options_.paths.clear();
     for (const HubFile& file : files()) {
       const KnownFile* known = known_at(file.path);
       if (known != nullptr && known->is_reusable)
@@ -197,7 +210,9 @@ class PullCommand final : public Command {
       return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
     };
     ProgressBar bar = context.progress();
-    WEFT_TRY(received_, receive_files(*source_, options, wanted, area, bar, failed_));
+    WEFT_TRY(const ReceivedBytes received, receive_files(*source_, options, wanted, area, bar, failed_));
+    if (received_.bytes == 0) received_.resumed = received.resumed;  // else they are of this pull
+    received_.bytes += received.bytes;
     return {};
   }
 
