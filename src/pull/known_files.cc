@@ -29,7 +29,12 @@ Result<std::optional<VersionRow>> row_of_commit(Store& store, const std::string&
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_TRY(const auto model, if_there(snapshot->model(name)));
   if (!model) return std::optional<VersionRow>();
-  if (commit.empty()) return if_there(snapshot->version(model->id, model->latest));
+  if (commit.empty()) {
+    auto newest = snapshot->version(model->id, model->latest);
+    if (newest.ok()) return std::optional<VersionRow>(std::move(newest).value());
+    if (newest.error().code == Errc::not_found) return std::optional<VersionRow>();
+    return std::move(newest).error();
+  }
   WEFT_TRY(const auto id, snapshot->with_revision(model->id, commit));
   if (!id) return std::optional<VersionRow>();
   WEFT_TRY(VersionRow row, snapshot->version(*id));
