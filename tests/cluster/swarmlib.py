@@ -13,6 +13,7 @@ TENSORS, TENSOR_BYTES = 24, 2 * MIB
 MODEL_BYTES = TENSORS * TENSOR_BYTES
 COPIES_MAX = 1.3  # of the version that the holder sends to all
 LINK = f"{int(200 / PATIENCE)}mbit"  # slower for a slow machine, so that a test can act while nodes fetch
+SLOW_LINK = f"{int(80 / PATIENCE)}mbit"
 GIVERS = ("partners", "source", "origin")
 
 
@@ -21,9 +22,9 @@ def write_source(directory, tensors=TENSORS):
     return write_model(directory, random_tensors(tensors, TENSOR_BYTES, seed=directory.name))
 
 
-def shape(nodes):
+def shape(nodes, link=LINK):
     for node in nodes:
-        node.host.shape(LINK)
+        node.host.shape(link)
 
 
 @contextlib.contextmanager

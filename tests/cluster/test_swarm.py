@@ -11,7 +11,7 @@ from daemonlib import metrics
 from links import unplugged
 from nodes import MODEL_FILE, SECONDS_MAX, SILENCE_SECONDS, Cluster
 from readers import Reading
-from swarmlib import (COPIES_MAX, GIVERS, MIB, MODEL_BYTES, NODES, TENSOR_BYTES, TENSORS, all_fetch, copies,
+from swarmlib import (COPIES_MAX, GIVERS, MIB, MODEL_BYTES, NODES, SLOW_LINK, TENSOR_BYTES, TENSORS, all_fetch, copies,
                       directory_nodes, end, evict, fetch, fetching, has_share, introduces, of_version, reads_right, received,
                       shape, swarms, write_source)
 from weftlib import run, wait_until
@@ -183,6 +183,7 @@ def test_a_late_reader_gets_the_first_bytes_before_the_others_have_half(swarm, t
     holder, (late, *others), _ = swarm
     source = write_source(tmp_path / "large", LARGE_TENSORS)
     holder.cluster.publish(holder, source, "large")
+    shape([holder, *others], SLOW_LINK)  # half of the version takes longer than a reader takes to begin
     before = Wire(holder.host).sent
     with late.mounted() as mount, fetching(others, "large"):
         wait_until(lambda: received(others[0], "large") > 8, seconds_max=SECONDS_MAX, pause=0.02)
