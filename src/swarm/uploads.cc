@@ -1,6 +1,7 @@
 #include "swarm/uploads.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weft {
@@ -46,7 +47,8 @@ bool Uploads::want(SwarmNode node, std::uint64_t number, UnitWant want, SwarmTim
   Asker& asker = at->second;
   asker.done = want.has.all();
   if (asker.done) ended_.push_back(node);
-  for (const std::uint32_t unit : asker.uploads) want.has.add(unit);
+  for (const Upload& upload : running_)
+    if (upload.node == node) want.has.add(upload.unit);
   // A set that has lost a unit: the asker lacks it again.
   if (!want.has.contains(asker.want.has)) asker.useless_below = 0;
   asker.want = std::move(want);
@@ -109,7 +111,7 @@ UnitAnswer Uploads::answer(const Queue::iterator& which, std::optional<std::uint
     ++share_.uploads;
     ++sent_[*unit];
     ++offers_;
-    asker.uploads.push_back(*unit);
+    ++asker.uploads;
     running_.push_back({answer.node, *unit, now});
     asker.want.has.add(*unit);
     unsent_.remove(*unit);
@@ -161,14 +163,11 @@ void Uploads::may_send_again() {
 }
 
 void Uploads::ended(SwarmNode node, std::uint32_t unit, bool read) {
-  const auto at = askers_.find(node);
-  if (at == askers_.end()) return;
-  std::vector<std::uint32_t>& uploads = at->second.uploads;
-  const auto upload = std::find(uploads.begin(), uploads.end(), unit);
-  if (upload == uploads.end()) return;
-  uploads.erase(upload);
-  end_upload(node, unit, read);
-  drop_if_idle(at);
+  const auto upload =
+      std::ranges::find_if(running_, [&](const Upload& one) { return one.node == node && one.unit == unit; });
+  if (upload == running_.end()) return;
+  end_upload(upload, read);
+  drop_if_idle(askers_.find(node));
 }
 
 bool Uploads::may_go_aside() const {
@@ -191,17 +190,19 @@ void Uploads::leave_place(const Upload& upload) {
   --(upload.aside ? share_.aside : share_.uploads);
 }
 
-void Uploads::end_upload(SwarmNode node, std::uint32_t unit, bool read) {
-  const auto at =
-      std::ranges::find_if(running_, [&](const Upload& upload) { return upload.node == node && upload.unit == unit; });
-  if (at->aside) --askers_.at(node).aside;
-  leave_place(*at);
-  running_.erase(at);
+// Returns the upload behind it.
+Uploads::Running::iterator Uploads::end_upload(Running::iterator upload, bool read) {
+  const std::uint32_t unit = upload->unit;
+  Asker& asker = askers_.at(upload->node);
+  --asker.uploads;
+  if (upload->aside) --asker.aside;
+  leave_place(*upload);
   if (read) {
     ++sent_units_;
   } else if (--sent_[unit] == 0 && has_.has(unit)) {
     unsent_.add(unit);
   }
+  return running_.erase(upload);
 }
 
 void Uploads::forget(SwarmNode node) {
@@ -211,7 +212,8 @@ void Uploads::forget(SwarmNode node) {
   if (lost) may_send_again();
   const auto at = askers_.find(node);
   if (at == askers_.end()) return;
-  for (const std::uint32_t unit : at->second.uploads) end_upload(node, unit, false);
+  for (auto upload = running_.begin(); upload != running_.end();)
+    upload = upload->node == node ? end_upload(upload, false) : std::next(upload);
   share_.waiting -= at->second.waiting;
   std::erase_if(waiting_, [&](const Waiting& one) { return one.asker == at; });
   drop(at);
@@ -230,7 +232,7 @@ void Uploads::begin_anew() {
 }
 
 void Uploads::drop_if_idle(Askers::iterator at) {
-  if (at->second.waiting != 0 || !at->second.uploads.empty()) return;
+  if (at->second.waiting != 0 || at->second.uploads != 0) return;
   if (at->second.done)
     drop(at);
   else

@@ -84,14 +84,14 @@ class Uploads {
 
  private:
   struct Asker {
-    UnitWant want;                       // `has` with the units of `uploads`
-    std::vector<std::uint32_t> uploads;  // not ended yet
-    std::size_t waiting = 0;             // wants
-    std::size_t aside = 0;               // uploads without a place
-    std::size_t useless_below = 0;       // units of order_ below this number are known to be useless for the asker
-    std::optional<SwarmTime> again;      // the source may then send a unit again; it looks at no unit before
-    std::uint64_t tried = 0;             // the last call of next() that looked at it
-    bool done = false;                   // its last want lacked no unit
+    UnitWant want;                   // `has` with the units of its uploads
+    std::size_t uploads = 0;         // not ended yet
+    std::size_t waiting = 0;         // wants
+    std::size_t aside = 0;           // uploads without a place
+    std::size_t useless_below = 0;   // units of order_ below this number are known to be useless for the asker
+    std::optional<SwarmTime> again;  // the source may then send a unit again; it looks at no unit before
+    std::uint64_t tried = 0;         // the last call of next() that looked at it
+    bool done = false;               // its last want lacked no unit
   };
   using Askers = std::map<SwarmNode, Asker>;
   struct Waiting {
@@ -109,6 +109,7 @@ class Uploads {
     SwarmTime began{};
     bool aside = false;  // it has given its place to another upload
   };
+  using Running = std::vector<Upload>;
   using Queue = std::deque<Waiting>;
 
   UnitAnswer answer(const Queue::iterator& which, std::optional<std::uint32_t> unit, SwarmTime now);
@@ -122,7 +123,7 @@ class Uploads {
   bool may_go_aside() const;
   void set_aside(SwarmTime now);
   void leave_place(const Upload& upload);
-  void end_upload(SwarmNode node, std::uint32_t unit, bool read);
+  Running::iterator end_upload(Running::iterator upload, bool read);
   void drop_if_idle(Askers::iterator at);
   void drop(Askers::iterator at);
 
@@ -135,7 +136,7 @@ class Uploads {
   UnitSet unsent_;                   // units of has_ that were not sent
   std::vector<LastSent> last_sent_;  // of a source, by unit
   Askers askers_;
-  std::vector<Upload> running_;  // the uploads of all askers, as they began
+  Running running_;              // the uploads of all askers, as they began
   Queue waiting_;                // in the order of arrival
   std::deque<SwarmNode> ended_;  // askers with wants that lacked no unit
   std::uint64_t sent_units_ = 0;
