@@ -34,9 +34,8 @@ namespace weft {
 //   longest for a request, so that idle clients delay no other client for long. It also ends each connection after the
 //   answer.
 // - Request line and header fields fit in limits::kHttpMemory; larger ones get 414 or 431. A GET or HEAD with a body
-// and
-//   a POST with a larger body than the options allow get 413, a POST without Content-Length 411, another method 405,
-//   and a path or arguments that cannot be decoded 400. The handler sees none of these requests.
+//   and a POST with a larger body than the options allow get 413, a POST without Content-Length 411, another method
+//   405, and a path or arguments that cannot be decoded 400. The handler sees none of these requests.
 class HttpServer {
  public:
   // Called for each request on a thread of its connection, so several at once. Must not throw. May wait for any time if
