@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import pytest
 from weftlib import FILE_SYSTEMS, NOBODY, Mount, Store, disk_of, page_cache, random_tensors, run, write_model
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+# Tests start many programs in Python. A program that imports torch starts in half the time if Python finds compiled modules,
+# so Python keeps them, whatever the environment of the run says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 left_behind = []  # mounts that were there at the end of this process or of a worker
 
 

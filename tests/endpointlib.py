@@ -46,7 +46,7 @@ def ask(url, method="GET", body=None, **fields):
 def client_environment(endpoint, home, **extra):
     """For a process with the hub's own client; it keeps what it gets in `home`."""
     return environment(HF_ENDPOINT=endpoint, HF_HOME=str(home), HOME=str(home), HF_HUB_DISABLE_TELEMETRY="1",
-                       NO_PROXY="*", TOKENIZERS_PARALLELISM="false", PYTHONDONTWRITEBYTECODE="1", **extra)
+                       NO_PROXY="*", TOKENIZERS_PARALLELISM="false", **extra)
 
 
 def client(script, endpoint, home, *words, check=True, wrapper=(), **extra):

@@ -52,7 +52,7 @@ figures() { # cumulative, as JSON
 
 mount_tests() { # FILE::TEST… of tests/mount
   ulimit -l unlimited
-  (cd /weft/tests && WEFT_BUILD=$build WEFT_TEST_PATIENCE=10 PYTHONDONTWRITEBYTECODE=1 timeout 280 \
+  (cd /weft/tests && WEFT_BUILD=$build WEFT_TEST_PATIENCE=10 timeout 280 \
     python3 -m pytest -c pytest.ini -W ignore --basetemp /var/tmp/pytest -q "${@/#/mount/}")
 }
 

@@ -20,7 +20,7 @@ from readers import Reading
 from weftlib import PATIENCE, random_bytes, random_tensors, rounds, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-SECONDS = rounds(60, 3600)  # of drawn cases
+SECONDS = rounds(20, 3600)  # of drawn cases
 COPIES_MAX = 1.1  # of the bytes that are read, that the holder sends
 # The holder sends more than files: handshakes, which bytes lie where, signs of life, 2 KB a second to etcd. For a file of
 # 1 MiB this is more than a tenth.

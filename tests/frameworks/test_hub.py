@@ -23,7 +23,7 @@ WRITES = "creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink,syml
 
 def offline(mount, home):
     return environment(HF_HUB_CACHE=str(mount / "hub"), HF_HUB_OFFLINE="1", HF_HOME=str(home), HOME=str(home),
-                       PYTHONDONTWRITEBYTECODE="1", TOKENIZERS_PARALLELISM="false")
+                       TOKENIZERS_PARALLELISM="false")
 
 
 def digits(gallery, number):

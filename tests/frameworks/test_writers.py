@@ -48,7 +48,9 @@ def shown_to_everybody(source, where):
 
 @pytest.fixture(name="outcomes", scope="module")
 def what_an_ordinary_user_gets(as_nobody):
-    """Of each writer, what went wrong where an ordinary user has mounted, and writes and publishes. One process runs all."""
+    """Of each writer, what went wrong where an ordinary user has mounted, and writes and publishes. One process runs all.
+
+    The user cannot keep compiled modules. The tests above have compiled those that the writers import."""
     home = pathlib.Path(tempfile.mkdtemp(prefix="weft-test-", dir="/tmp"))
     home.chmod(0o777)
     weft = [programs_for_everybody(home) / "weft", "--store", home / "store"]
@@ -72,14 +74,14 @@ def test_what_a_framework_saves_is_published(name, mounted, served, tmp_path):
     writers.publish_what_is_saved(name, [mounted, served], tmp_path / name)
 
 
-@pytest.mark.parametrize("name", [*writers.NAMES, "trainer"])
-def test_an_ordinary_user_publishes_it(name, outcomes):
-    assert not outcomes[name], outcomes[name]
-
-
 def test_a_trainer_publishes_while_it_runs(mounted):
     writers.publish_while_it_trains(mounted)
     assert '"epoch"' in json.dumps(mounted.store.json("log", "org/tuned@5"))
+
+
+@pytest.mark.parametrize("name", [*writers.NAMES, "trainer"])
+def test_an_ordinary_user_publishes_it(name, outcomes):
+    assert not outcomes[name], outcomes[name]
 
 
 def test_a_training_publishes_each_checkpoint_and_loads_it_back(mounted):

@@ -112,12 +112,12 @@ def not_passed_through(tmp_path_factory):
 MOUNTS = {"assembled": "all_assembled", "not_passed_through": "not_passed_through"}  # the others: never_assembled
 
 
-@pytest.fixture(params=KINDS)
-def pair(request, tmp_path):
-    """A file of the mount, and a native one with its content and mode."""
+@pytest.fixture(scope="module", params=KINDS)
+def pair(request, tmp_path_factory):
+    """A file of the mount, and a native one with its content and mode. Nothing that a test does changes either."""
     mount = request.getfixturevalue(MOUNTS.get(request.param, "never_assembled"))
     [ours] = mount.path.glob(KINDS[request.param])
-    native = tmp_path / "native"
+    native = tmp_path_factory.mktemp("native") / "native"
     native.write_bytes(ours.read_bytes())
     native.chmod(0o644)
     return request.param, ours, native
