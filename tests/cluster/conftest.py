@@ -51,7 +51,7 @@ def cluster(tmp_path):
 
 @pytest.fixture
 def three(cluster):
-    return [cluster.node() for _ in range(3)]
+    return cluster.some(3)
 
 
 @pytest.fixture

@@ -144,12 +144,29 @@ class Cluster:
 
     def node(self, *options, path=None, machine=None):
         """With `machine` (power.py) on the disk of that."""
+        node = self.starting(*options, path=path, machine=machine)
+        node.daemon.wait_ready()
+        return node
+
+    def starting(self, *options, path=None, machine=None):
+        """A node whose daemon is not ready yet."""
         directory = path or (machine.where if machine else self.directory) / f"node{len(self.nodes) + 1}"
         directory.mkdir(exist_ok=True)
         node = Node(self, self.network.host(), directory, *options, machine=machine)
+        node.daemon.ready = False
         self.stack.enter_context(node.daemon)
+        node.daemon.ready = True
         self.nodes.append(node)
         return node
+
+    def some(self, count, *options):
+        """So many nodes, whose daemons start beside each other. Those of a cluster with peers know all members."""
+        made = [self.starting(*options) for _ in range(count)]
+        for node in made:
+            node.daemon.wait_ready()
+        for node in made if self.peers else []:
+            wait_until(lambda node=node: len(node.daemon.ask("peers")["peers"]) >= len(self.nodes), seconds_max=SECONDS_MAX)
+        return made
 
     def publish(self, node, path, name, **options):
         """Publishes, and waits until it is at the origin and every node knows it; MODEL@NUMBER."""

@@ -31,7 +31,7 @@ def shape(nodes, link=LINK):
 def swarm_of_nodes(tmp_path, provider="auto"):
     """(holder, other nodes, source of model@1), over slow links and this provider."""
     with Cluster(tmp_path, peers=True) as cluster:
-        holder, *others = (cluster.node("--provider", provider, "--log-level", "info,peers=debug") for _ in range(NODES))
+        holder, *others = cluster.some(NODES, "--provider", provider, "--log-level", "info,peers=debug")
         assert provider in ("auto", holder.exchange()["provider"])
         source = write_source(tmp_path / "source")
         cluster.publish(holder, source, "model")

@@ -17,7 +17,7 @@ if not result.exists():
 
 
 def test_the_second_node_compiles_nothing(cluster, tmp_path):
-    nodes = [cluster.node() for _ in range(2)]
+    nodes = cluster.some(2)
     caches = [tmp_path / f"cache{number}" for number in range(2)]
     said = []
     for node, cache in zip(nodes, caches, strict=True):

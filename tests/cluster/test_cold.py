@@ -30,7 +30,7 @@ def cluster(tmp_path):
 
 @pytest.fixture
 def pair(cluster):
-    return cluster.node(), cluster.node()
+    return cluster.some(2)
 
 
 def model_at(path, tensors=None):
@@ -106,7 +106,7 @@ def looks(node, mount):
 def test_after_the_first_look_nobody_is_asked(tmp_path, peers):
     """Nor is anybody needed: etcd and the other node have stopped when it is looked at once more."""
     with Cluster(tmp_path, peers=peers) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         cluster.publish(one, model_at(tmp_path / "source"), "model")
         with two.mounted() as mount:
             said = looks(two, mount)
@@ -492,7 +492,7 @@ def test_a_stopped_origin_costs_a_bounded_wait_and_keeps_nobody_local_waiting(tm
     real.mkdir()
     where = tmp_path / "origin"
     with fuse_directory(real, where) as server, Cluster(tmp_path, where) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         cluster.publish(one, model_at(tmp_path / "near"), "near")
         cluster.publish(one, model_at(tmp_path / "far"), "far")
         two.store.weft("prefetch", "near")
@@ -522,7 +522,7 @@ def test_a_slow_origin_is_read_and_keeps_nobody_local_waiting(tmp_path):
     real.mkdir()
     where = tmp_path / "origin"
     with fuse_directory(real, where, f"--read-rate={10 << 20}"), Cluster(tmp_path, where) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         cluster.publish(one, model_at(tmp_path / "near", random_tensors(2, 1 << 20, seed="near")), "near")
         far = model_at(tmp_path / "far", random_tensors(5, 16 << 20, seed="far"))
         cluster.publish(one, far, "far")

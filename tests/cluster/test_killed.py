@@ -52,7 +52,7 @@ def latest(node):
 def test_a_new_tag_shows_after_what_came_before_the_daemon(tmp_path):
     """Also while the daemon, which has just started, receives it."""
     with Cluster(tmp_path) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         cluster.publish(one, write_model(tmp_path / "source1", random_tensors(1, 4096, seed="before 1")), "model")
         assert latest(one) == 1
         for number in range(2, ROUNDS + 2):
@@ -67,7 +67,7 @@ def test_a_daemon_killed_at_any_moment(tmp_path):
     """While one node publishes and writes behind, and another reads, brings or evicts."""
     rng = random.Random(5)
     with Cluster(tmp_path) as cluster, contextlib.ExitStack() as stack:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         source = write_model(tmp_path / "source0", random_tensors(8, 4 << 20, seed="killed 0"))
         number = int(cluster.publish(one, source, "model").split("@")[1])
         mount = stack.enter_context(two.mounted("cold=stream"))

@@ -21,7 +21,7 @@ DATA_BYTES = 10 << 20
 @pytest.fixture
 def pair(tmp_path):
     with Cluster(tmp_path, peers=True) as cluster:
-        yield cluster, cluster.node(), cluster.node()
+        yield cluster, *cluster.some(2)
 
 
 def write_small_files(directory, count):

@@ -66,7 +66,7 @@ class Swarm:
 
     def __init__(self, cluster):
         self.cluster, self.sources = cluster, {}
-        self.holder, self.second, *self.readers = (cluster.node() for _ in range(2 + READERS_MAX))
+        self.holder, self.second, *self.readers = cluster.some(2 + READERS_MAX)
         wait_until(lambda: len(self.members()) == len(cluster.nodes), seconds_max=SECONDS_MAX, pause=0.01)
         self.ids = {member["name"]: member["node"] for member in self.members()}
 

@@ -33,7 +33,7 @@ def backup_of(etcd, path):
 def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followed(tmp_path):
     models = [write_model(tmp_path / f"model{i}", random_tensors(2, 64 << 10, seed=f"lost {i}")) for i in range(3)]
     with Cluster(tmp_path, peers=True) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         cluster.publish(one, models[0], "a", tag="best")
         backup = backup_of(cluster.etcd, tmp_path / "backup")
         for node in (one, two):  # a node that was refused tries again after a pause

@@ -26,7 +26,7 @@ WRITE = MAP + "out = os.open('/dev/shm', os.O_TMPFILE | os.O_RDWR)\nos.write(out
 def fixture_pair(tmp_path):
     """The source, its holder, and a node that knows the file and has no byte of it."""
     with Cluster(tmp_path, peers=True) as cluster:
-        holder, reader = cluster.node(), cluster.node()
+        holder, reader = cluster.some(2)
         source = write_model(tmp_path / "source", random_tensors(8, 4 << 20, seed="mapped"))
         cluster.publish(holder, source, "model")
         yield source / FILE, holder, reader

@@ -240,7 +240,7 @@ def test_a_flush_waits_while_a_publish_runs(machine, tmp_path):
 
 def test_what_relies_on_memory(cluster, tmp_path):
     """Its publisher is stopped: the version stays in memory, and so does what another node makes of it, until it goes on."""
-    one, two = cluster.node(), cluster.node()
+    one, two = cluster.some(2)
     with holding_up_the_flush(one, tmp_path):
         publish(one.store, write_weights(tmp_path / "large", 5, mib=64), "large")
         wait_until(lambda: two.knows("large@1"), seconds_max=SECONDS_MAX, pause=0.005)
@@ -261,7 +261,7 @@ def test_what_relies_on_memory(cluster, tmp_path):
 
 def test_a_publisher_that_never_comes_back(cluster, tmp_path):
     """Its version stays in memory, where it is read, until somebody removes it; what relies on it is on a disk then."""
-    one, two = cluster.node(), cluster.node()
+    one, two = cluster.some(2)
     source = write_weights(tmp_path / "large", 5, mib=64)
     with holding_up_the_flush(one, tmp_path):
         publish(one.store, source, "large")
@@ -343,7 +343,7 @@ def test_memory_is_bounded(machine, tmp_path):
 
 
 def test_all_nodes_see_it(cluster, tmp_path):
-    one, two = cluster.node(), cluster.node()
+    one, two = cluster.some(2)
     source = write_weights(tmp_path / "source", 1)
     seen = []
     def look():
@@ -362,7 +362,7 @@ def test_all_nodes_see_it(cluster, tmp_path):
 
 def test_events_tell_of_it(cluster, tmp_path):
     """In this order, on another node."""
-    one, two = cluster.node(), cluster.node()
+    one, two = cluster.some(2)
     publish(one.store, write_weights(tmp_path / "source", 1), "m")
     two.store.weft("wait", "m", "--durable", "--timeout", str(SECONDS_MAX))
     lines = events_since_the_start(two.store, 3)

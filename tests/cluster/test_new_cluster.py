@@ -73,7 +73,7 @@ def test_namespaces_of_other_nodes(cluster, tmp_path):
 
 def test_each_node_has_its_own_drafts(cluster):
     """What is published from one shows on the other; what is not, does not."""
-    one, two = cluster.node(), cluster.node()
+    one, two = cluster.some(2)
     with one.mounted("publish") as mount, two.mounted("publish") as other:
         for name in ("m", "draft"):
             (mount / "new" / name).mkdir()

@@ -93,7 +93,7 @@ def test_links_that_are_cut(networks, tmp_path):
             directory = tmp_path / str(number)
             directory.mkdir()
             cluster = stack.enter_context(Cluster(directory, peers=True))
-            kept, silent, down = (cluster.node("--provider", provider) for _ in range(3))
+            kept, silent, down = cluster.some(3, "--provider", provider)
             cluster.network.know_each_other()
             pairs += [Pair(cluster, silent, kept), Pair(cluster, down, kept)]
         mounts = {node: stack.enter_context(node.mounted()) for pair in pairs[::2] for node in pair.cluster.nodes}

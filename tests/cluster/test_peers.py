@@ -80,7 +80,7 @@ def test_what_one_node_publishes_all_others_load(cluster, three, tmp_path):
 
 def test_a_version_is_read_before_the_index_of_its_publisher_has_it(cluster, tmp_path):
     """The registry has it first. Here the publisher's index is 0.7 s later than that with every commit."""
-    giver, taker = cluster.node(), cluster.node()
+    giver, taker = cluster.some(2)
     models = [write_model(tmp_path / name, random_tensors(2, 4 << 20, seed=name)) for name in "ab"]
     cluster.publish(giver, models[0], "m")
     with taker.mounted() as mount, slow_calls(giver.daemon, "fdatasync", seconds=0.7), subprocess.Popen(
@@ -94,7 +94,7 @@ def test_a_version_is_read_before_the_index_of_its_publisher_has_it(cluster, tmp
 
 def test_eight_nodes_load_one_model_at_once(cluster, tmp_path):
     pytest.importorskip("safetensors.numpy")
-    nodes = [cluster.node() for _ in range(8)]
+    nodes = cluster.some(8)
     source = write_model(tmp_path / "source", random_tensors(9, 4 << 20, seed="eight"))
     spec = cluster.publish(nodes[0], source, "model")
     with concurrent.futures.ThreadPoolExecutor(7) as pool:
@@ -272,7 +272,7 @@ def processor_seconds(daemon):
 
 @pytest.mark.parametrize("provider", ["net", "tcp"])
 def test_daemons_with_sessions_and_nothing_to_do_wait(cluster, tmp_path, provider):
-    nodes = [cluster.node("--provider", provider) for _ in range(3)]
+    nodes = cluster.some(3, "--provider", provider)
     source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="idle"))
     cluster.publish(nodes[0], source, "model")
     for node in nodes[1:]:

@@ -200,7 +200,7 @@ def names_another_key(node, other):
 
 
 def test_a_node_with_another_key_gets_nothing_and_keeps_nobody_else(cluster, tmp_path):
-    one, two = cluster.node(), cluster.node()
+    one, two = cluster.some(2)
     stranger = cluster.node("--key-file", cluster_key(tmp_path / "other-key"))
     strangers = [(one, stranger), (two, stranger), (stranger, one), (stranger, two)]
     # Without any reader or message both sides say so, at most once a minute, and neither lists the other.

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, net
 def two(tmp_path):
     """Two nodes that read from each other, and an origin for both."""
     with Cluster(tmp_path, origin=tmp_path / "origin", peers=True) as cluster:
-        yield [cluster.node() for _ in range(2)]
+        yield cluster.some(2)
 
 
 def test_what_is_not_here_comes_from_peers_and_not_from_the_origin(two, tmp_path):

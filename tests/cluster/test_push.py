@@ -21,7 +21,7 @@ def model(tmp_path, number, **options):
 
 
 def test_a_reader_is_told_of_what_another_node_publishes(cluster, tmp_path):
-    publisher, reader = cluster.node(), cluster.node()
+    publisher, reader = cluster.some(2)
     with reader.mounted() as mount, open(mount / ".weft/events", encoding="utf-8") as events, \
             Follower("--store", reader.store.path, "wait", "org/m", "--here") as waiting, \
             Follower("--store", reader.store.path, "watch", "--json") as watcher:
@@ -69,7 +69,7 @@ def watchdog_on(place):
 @pytest.mark.parametrize("options", ["announce", "publish"])
 def test_inotify_on_a_reading_node(options, cluster, tmp_path):
     """The version is created, its tag moves, and `latest` moves last."""
-    publisher, reader = cluster.node(), cluster.node()
+    publisher, reader = cluster.some(2)
     cluster.publish(publisher, model(tmp_path, 1), "org/m")
     with reader.mounted(options) as mount:
         place = mount / "models/org/m"
@@ -87,7 +87,7 @@ def test_inotify_on_a_reading_node(options, cluster, tmp_path):
 
 
 def test_a_node_that_follows_a_model_fetches_it_at_once(cluster, tmp_path):
-    publisher, other = cluster.node(), cluster.node()
+    publisher, other = cluster.some(2)
     follower = cluster.node("--follow", "org", "--follow", "m")
     for number, name in enumerate(["org/a", "m", "organ", "org/a"]):
         cluster.publish(publisher, model(tmp_path, number), name)

@@ -8,10 +8,10 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import MODEL_FILE, SECONDS_MAX
-from weftlib import LENGTH, random_tensors, wait_until, write_model
+from weftlib import random_tensors, rounds, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-RACES = int(150 * LENGTH)
+RACES = rounds(50, 1500)
 TENSOR_BYTES = 4096
 DERIVED = 10  # models whose versions inherit, by turns
 

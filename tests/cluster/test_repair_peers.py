@@ -32,7 +32,7 @@ def assert_repaired(node, source, out, *words):
 
 @pytest.mark.parametrize("damaged", ["publisher", "reader"])
 def test_from_a_peer(cluster, source, tmp_path, damaged):
-    publisher, reader = (cluster.node() for _ in range(2))
+    publisher, reader = cluster.some(2)
     cluster.publish(publisher, source, "model")
     reader.store.weft("prefetch", "model@1")
     node, other = (publisher, reader) if damaged == "publisher" else (reader, publisher)

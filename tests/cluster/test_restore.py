@@ -47,7 +47,7 @@ def records(origin):
 
 def test_everything_but_the_origin_is_lost(tmp_path):
     with Cluster(tmp_path) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         shared = random_tensors(2, 1 << 20, seed="shared", prefix="both")
         cluster.publish(one, source(tmp_path / "a1", "a1", shared), "org/a", message="the first", tag="best")
         cluster.publish(two, source(tmp_path / "a2", "a2", shared), "org/a", parent="org/a@1", metric="loss=0.5")
@@ -173,7 +173,7 @@ def test_what_a_new_registry_has_already_is_left_alone(tmp_path):
 def test_what_a_node_said_is_not_lost_with_it(tmp_path):
     """The one that made a change dies before it is at the origin: another has heard of it."""
     with Cluster(tmp_path) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         cluster.publish(two, source(tmp_path / "a1", "a1"), "a")
         cluster.publish(two, source(tmp_path / "a2", "a2"), "a")
         journal = cluster.origin / "journal"

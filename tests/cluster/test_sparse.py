@@ -229,7 +229,7 @@ def test_chunks_that_did_not_change_are_not_asked_for(cluster, three, tmp_path):
 
 def test_chunks_that_did_not_change_do_not_come_from_the_origin(tmp_path):
     with Cluster(tmp_path) as cluster:
-        giver, taker = cluster.node(), cluster.node()
+        giver, taker = cluster.some(2)
         first, source = publish_partly_changed(lambda path: giver.store.publish(path, name="model", durability="origin"), tmp_path)
         wait_until(lambda: taker.knows("model@2"), seconds_max=SECONDS_MAX)
         reads_equal(taker, first, 1)

@@ -41,7 +41,7 @@ def streamed(tmp_path_factory):
     """A node that has nothing of a model of 48 MiB."""
     area = tmp_path_factory.mktemp("streamed")
     with Cluster(area) as cluster:
-        one, two = cluster.node(), cluster.node()
+        one, two = cluster.some(2)
         source = write_model(area / "source", random_tensors(6, 8 << 20, seed="streamed"))
         cluster.publish(one, source, "model")
         wait_until(lambda: two.knows("model@1"), seconds_max=SECONDS_MAX)

@@ -28,7 +28,7 @@ over_both_providers = pytest.mark.parametrize("swarm", ["net", "tcp;ofi_rxm"], i
 def without_holder(tmp_path):
     """(nodes, source of model@1), over slow links. The version is at the origin alone, and its publisher is away."""
     with Cluster(tmp_path, origin=tmp_path / "origin", peers=True) as cluster:
-        publisher, *others = (cluster.node() for _ in range(NODES))
+        publisher, *others = cluster.some(NODES)
         source = write_source(tmp_path / "source")
         cluster.publish(publisher, source, "model")
         publisher.daemon.stop()

@@ -21,7 +21,7 @@ SLOW_LINK = "50mbit"  # so that the nodes begin before the first of them ends
 @pytest.fixture(name="nodes")
 def nodes_with_slow_links(cluster):
     """(holder, other nodes)."""
-    holder, *others = (cluster.node() for _ in range(NODES))
+    holder, *others = cluster.some(NODES)
     shape(cluster.nodes)
     return holder, others
 

@@ -31,7 +31,7 @@ def nodes_that_want_parts(tmp_path, request):
         tensors = random_tensors(FILE_TENSORS, TENSOR_BYTES, seed=letter, prefix=letter)
         (source / file_name(letter)).write_bytes(safetensors_bytes(tensors))
     with Cluster(tmp_path, peers=True) as cluster:
-        holder, *others = (cluster.node() for _ in range(1 + len(request.param)))
+        holder, *others = cluster.some(1 + len(request.param))
         cluster.publish(holder, source, "model")
         shape(cluster.nodes)
         yield holder, dict(zip(others, request.param)), source

@@ -8,10 +8,10 @@ import time
 import pytest
 from test_man_pages import rendered
 
-from weftlib import LENGTH, Mount, Store, wait_until
+from weftlib import Mount, Store, rounds, wait_until
 
 FILES = 4
-SWAPS = int(200 * LENGTH)
+SWAPS = rounds(80, 2000)
 
 
 def pattern():

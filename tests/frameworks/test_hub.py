@@ -12,10 +12,10 @@ import pytest
 from safetensors.numpy import load_file
 from transformers import AutoModel
 
-from weftlib import TOP, Mount, Store, environment, random_tensors, run, wait_until, write_model
+from weftlib import TOP, Mount, Store, environment, random_tensors, rounds, run, wait_until, write_model
 
 CLIENT = TOP / "tests/frameworks/hub_client.py"
-PUBLISHES = 300
+PUBLISHES = rounds(80, 3000)
 LOADERS = 4
 WRITES = "creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,truncate,chmod," \
          "fchmodat,utimensat,openat,open"
@@ -153,6 +153,7 @@ def test_names_that_the_hub_refuses_are_not_there(store, small_model, tmp_path):
         assert (mount / "models/a/b/c/1/config.json").stat().st_nlink == 1
 
 
+@pytest.mark.long
 def test_publishes_tear_no_load(tmp_path):
     """Each version has the same number in two files. A load by name sees one number."""
     store = Store(tmp_path / "store")

@@ -9,11 +9,11 @@ import time
 import pytest
 
 from assembled import assembled, assembly, container_of, open_again, publish_family, whole_files
-from weftlib import LENGTH, PATIENCE, Mount, wait_until
+from weftlib import PATIENCE, Mount, rounds, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough needs root")
 
-SECONDS = 10 * LENGTH
+SECONDS = rounds(4, 100)
 SECONDS_MORE = 60 * PATIENCE  # for what must have happened, where that is slow
 SWITCHES = 24  # of each kind: files assembled, opened assembled, evicted; for a file of its own a quarter of it
 PIECE = 64 << 10

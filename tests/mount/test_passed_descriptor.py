@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -331,17 +332,25 @@ def test_a_store_that_cannot_be_served_leaves_the_mount_to_the_next(mount, open_
     assert published(mount)
 
 
-@pytest.mark.parametrize("program, code", [(WEFT, 1), (MOUNT_WEFT, MOUNT_FAILED)])
-def test_a_store_below_the_mount(open_dir, program, code):
-    """Nobody answers there yet, so a server would wait for itself for ever. A link leads there too."""
-    (open_dir / "below").mkdir()
-    (open_dir / "link").symlink_to("below/store")
-    store = store_with(open_dir / "below", random_tensors(1, 4096, seed="below"))
-    with PassedMount(store, open_dir / "below") as mount:
-        words = ["--store", open_dir / "link", "mount"] if program == WEFT else [open_dir / "link"]
-        done = run([program, *words, mount.name], check=False, pass_fds=[mount.device])
-        assert_refused(done, "mount point ", f"the store {open_dir}/link does not answer within 10 s", code=code)
+def refuses_a_store_below(area, words, code):
+    """The words of a program that gets the store, and then its mount point."""
+    (area / "below").mkdir(parents=True)
+    (area / "link").symlink_to("below/store")
+    store = store_with(area / "below", random_tensors(1, 4096, seed="below"))
+    with PassedMount(store, area / "below") as mount:
+        done = run([*words(area / "link"), mount.name], check=False, pass_fds=[mount.device])
+        assert_refused(done, "mount point ", f"the store {area}/link does not answer within 10 s", code=code)
         assert is_mounted(mount.path)
+
+
+def test_a_store_below_the_mount(open_dir):
+    """Nobody answers there yet, so a server would wait for itself for ever. A link leads there too. Both programs wait at
+    the same time."""
+    with ThreadPoolExecutor() as pool:
+        waits = [pool.submit(refuses_a_store_below, open_dir / "1", lambda link: [WEFT, "--store", link, "mount"], 1),
+                 pool.submit(refuses_a_store_below, open_dir / "2", lambda link: [MOUNT_WEFT, link], MOUNT_FAILED)]
+        for wait in waits:
+            wait.result()
 
 
 def test_hub_through_the_environment(store, open_dir):

@@ -20,9 +20,9 @@ import pytest
 
 from assembled import container_of, publish_family
 from weftlib import (BUILD, LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, files_below, foreground_mount, is_alive,
-                     is_mounted, programs_for_everybody, random_tensors, run, wait_until, write_model)
+                     is_mounted, programs_for_everybody, random_tensors, rounds, run, wait_until, write_model)
 
-RESTARTS = int(50 * LENGTH)
+RESTARTS = rounds(20, 500)
 PAUSE = float(os.environ.get("WEFT_KILL_PAUSE", "0.02"))
 TENSORS, TENSOR_BYTES = 8, 1 << 20
 
@@ -412,7 +412,7 @@ def flip_bits(path, chance, count):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(int(3 * LENGTH)))
+@pytest.mark.parametrize("seed", range(rounds(1, 30)))
 def test_bits_that_flip_in_the_index_of_a_live_mount(store, tmp_path, seed):
     """No reader gets a wrong byte or is stuck. A server that cannot go on is followed by another, until the supervisor
     gives up and says why."""

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from weftlib import LENGTH, Mount, files_below, random_tensors, write_model
+from weftlib import Mount, files_below, random_tensors, rounds, write_model
 
-SECONDS = 6 * LENGTH
+SECONDS = rounds(3, 60)
 MODELS = ("a/one", "a/two")
 
 
