@@ -18,6 +18,12 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 # so Python keeps them, whatever the environment of the run says.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# The files that take longest, the longest first.
+DEAR = ("frameworks/test_writers.py", "cluster/test_links.py", "cluster/test_swarm_hostile.py", "cluster/test_peers_faults.py",
+        "cluster/test_partition.py", "frameworks/test_hub.py", "cluster/test_mapped.py", "cluster/test_cold.py",
+        "mount/test_new_users.py", "mount/test_lifetime.py", "frameworks/test_endpoint_loaders.py", "mount/test_carry.py",
+        "cluster/test_peers_hostile.py", "frameworks/test_dataset_loaders.py", "cluster/test_swarm.py",
+        "mount/test_announce.py", "docs/test_readme.py", "cluster/test_streamed.py")
 left_behind = []  # mounts that were there at the end of this process or of a worker
 
 
@@ -51,6 +57,20 @@ def pytest_sessionfinish(session):
     left_behind.extend(left)
     if left_behind:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """The order of files: those that take longest begin first, so that no worker has one of them at the end. After them the
+    folders take turns, so that tests that wait run beside tests that compute."""
+    files = list(dict.fromkeys(item.path for item in items))
+
+    def place(path):
+        name, siblings = f"{path.parent.name}/{path.name}", [other for other in files if other.parent == path.parent]
+        return (0, DEAR.index(name)) if name in DEAR else (1, siblings.index(path) / len(siblings))
+
+    places = {path: place(path) for path in files}
+    items.sort(key=lambda item: places[item.path])
 
 
 @pytest.hookimpl(optionalhook=True)

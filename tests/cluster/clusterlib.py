@@ -4,6 +4,7 @@ One name space holds a bridge, each node has its own with one end of a veth pair
 happens inside.
 """
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -21,12 +22,18 @@ HOSTS_MAX = 254
 # a larger network are told the addresses of all others: those do not count.
 ASKING_HOSTS_MAX = 24
 START_SECONDS_MAX = 60
+KERNEL_SYMBOLS = "/proc/kallsyms"
 counter = itertools.count(1)
 
 
 def hardware_address(number):
     """Of the host with this number."""
     return f"02:77:00:00:00:{number:02x}"
+
+
+def ip(space, *commands):
+    """Runs these commands of ip(8) in the name space, by one program."""
+    run(["ip", "-n", space, "-batch", "-"], stdin=None, input="\n".join(commands))
 
 
 class Cable:
@@ -67,14 +74,11 @@ class Host(Cable):
         self.hardware_address, self.bridge = hardware_address(number), "br0"
 
     def up(self):
-        switch = self.network.switch
         run(["ip", "netns", "add", self.space])
-        run(["ip", "-n", switch, "link", "add", self.port, "type", "veth",
-             "peer", "name", "eth0", "address", self.hardware_address, "netns", self.space])
-        run(["ip", "-n", switch, "link", "set", self.port, "master", self.bridge, "up"])
-        run(["ip", "-n", self.space, "addr", "add", f"{self.address}/24", "dev", "eth0"])
-        for device in ("lo", "eth0"):
-            run(["ip", "-n", self.space, "link", "set", device, "up"])
+        ip(self.network.switch,
+           f"link add {self.port} type veth peer name eth0 address {self.hardware_address} netns {self.space}",
+           f"link set {self.port} master {self.bridge} up")
+        ip(self.space, f"addr add {self.address}/24 dev eth0", "link set lo up", "link set eth0 up")
 
     @property
     def inside(self):
@@ -99,9 +103,8 @@ class Host(Cable):
 
     def know_all(self):
         """From now on this host asks nobody where the others are, also those that come later."""
-        lines = [f"neigh replace {PREFIX}{number} lladdr {hardware_address(number)} dev eth0 nud permanent"
-                 for number in range(1, HOSTS_MAX + 1)]
-        run(["ip", "-n", self.space, "-batch", "-"], stdin=None, input="\n".join(lines))
+        ip(self.space, *(f"neigh replace {PREFIX}{number} lladdr {hardware_address(number)} dev eth0 nud permanent"
+                         for number in range(1, HOSTS_MAX + 1)))
 
     def ends(self):
         return (self.space, "eth0"), (self.network.switch, self.port)
@@ -138,7 +141,10 @@ class Wire:
 
 
 class Network:
-    """The switch. `host()` plugs one more in."""
+    """The switch. `host()` plugs one more in.
+
+    While a network is there, the kernel shows no names of its functions: libfabric reads all of them twice when a daemon
+    starts, to see whether a GPU's memory can be registered. That is half of what the start costs."""
 
     def __init__(self):
         self.name = f"weft-{os.getpid()}-{next(counter)}"
@@ -148,8 +154,8 @@ class Network:
     def __enter__(self):
         try:
             run(["ip", "netns", "add", self.switch])
-            run(["ip", "-n", self.switch, "link", "add", "br0", "type", "bridge"])
-            run(["ip", "-n", self.switch, "link", "set", "br0", "up"])
+            ip(self.switch, "link add br0 type bridge", "link set br0 up")
+            run(["mount", "--bind", "/dev/null", KERNEL_SYMBOLS])
         except BaseException:
             self.__exit__()
             raise
@@ -177,6 +183,7 @@ class Network:
 
     def __exit__(self, *exception):
         with contextlib.ExitStack() as every:  # also when somebody interrupts one
+            every.callback(run, ["umount", KERNEL_SYMBOLS], check=False)
             for space in [self.switch, *(host.space for host in self.hosts)]:
                 every.callback(run, ["ip", "netns", "del", space], check=False)
 
@@ -263,6 +270,7 @@ class Etcd:
         self.process.send_signal(signal.SIGCONT)
 
 
+@functools.cache
 def can_make_networks():
     """Root, and name spaces that can be made here."""
     if os.geteuid() != 0 or not os.path.exists(ETCD):

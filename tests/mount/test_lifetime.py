@@ -11,8 +11,8 @@ import pytest
 
 from assembled import assembled
 from uses import Mapped, Opened, OpenedMapped, Piped, Sent, drop_caches
-from weftlib import (LENGTH, MOUNT_WEFT, PATIENCE, WEFT, Mount, Store, files_below, is_alive, overlay_over,
-                     programs_for_everybody, random_tensors, run, wait_until, write_model)
+from weftlib import (MOUNT_WEFT, PATIENCE, WEFT, Mount, Store, files_below, is_alive, overlay_over,
+                     programs_for_everybody, random_tensors, rounds, run, wait_until, write_model)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="passthrough, overlays and dropping caches need root")
 
@@ -26,7 +26,7 @@ FILES = {"base": ["models/own.bin", "models/config.json", f"models/{DERIVED}", "
          "derived": [f"models/{DERIVED}", "lineage/info.json", "tensors/layer.0.weight.npy", "tensors/layer.5.weight.npy",
                      "layers/layer.safetensors", "layers/layer/1.safetensors", "lineage/owners.tsv",
                      "lineage/diff/base@1"]}
-SEEDS = range(1, int(2 * LENGTH) + 1)  # of drawn orders; a failure names what happened
+SEEDS = range(1, rounds(1, 20) + 1)  # of drawn orders; a failure names what happened
 EVENTS = ("collect", "collect without a server", "kill", "upgrade", "evict", "rebuild")
 
 
