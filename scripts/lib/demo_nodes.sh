@@ -60,7 +60,8 @@ start_etcd() {
   until_true 30 on 0 etcdctl --endpoints http://10.77.0.10:2379 endpoint health
 }
 
-# start_node N [MOUNT_OPTIONS…]. `follow`, if set: the models that it follows, as a list of TOML has them.
+# start_node N [MOUNT_OPTIONS…]. `follow`, if set: the models that it follows, as a list of TOML has them. `hub_listen`, if set:
+# where its weftd answers clients of the Hugging Face hub.
 start_node() {
   local dir=$work/node$1
   [ -e "$work/key" ] || (umask 077 && head -c 32 /dev/urandom >"$work/key")
@@ -77,6 +78,7 @@ ${follow:+follow = [$follow]}
 [etcd]
 endpoints = ["http://10.77.0.10:2379"]
 CONF
+  [ -z "${hub_listen:-}" ] || printf '\n[hub]\nlisten = "%s"\n' "$hub_listen" >>"$dir/weft.conf"
   start_on "$1" "$dir/log" weftd --config "$dir/weft.conf"
   until_true 30 weft --store "$dir/store" peers
   on "$1" weft --store "$dir/store" mount -q "${@:2}" "$dir/mnt"

@@ -4,13 +4,27 @@ import sys
 import types
 
 import pytest
-from test_hub import CLIENT, digits, state_hash
+from diffusers import DDPMPipeline, DDPMScheduler, UNet2DModel
+from test_hub import CLIENT, digits, offline, state_hash
 
 from daemonlib import Daemon
 from endpointlib import client, client_environment, free_port
-from weftlib import Store, run
+from weftlib import Mount, Store, run
 
 ROWS = 500
+# Prints the digest of the image that a pipeline makes from one seed. argv: the name or the directory of the pipeline.
+DRAW = "import hashlib, json, sys, torch; from diffusers import DDPMPipeline;" \
+       "draw = DDPMPipeline.from_pretrained(sys.argv[1]);" \
+       "images = draw(generator=torch.manual_seed(5), num_inference_steps=2, output_type='np').images;" \
+       "print(json.dumps([list(images.shape), hashlib.sha256(images.tobytes()).hexdigest()]))"
+
+
+def write_pipeline(directory):
+    """A pipeline of diffusers: a model and a scheduler, in a directory each."""
+    blocks = {"down_block_types": ("DownBlock2D", "AttnDownBlock2D"), "up_block_types": ("AttnUpBlock2D", "UpBlock2D")}
+    model = UNet2DModel(sample_size=8, layers_per_block=1, block_out_channels=(8, 16), norm_num_groups=4, **blocks)
+    DDPMPipeline(model, DDPMScheduler(num_train_timesteps=10)).save_pretrained(directory)
+    return directory
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +43,11 @@ def loaded(sources, tmp_path_factory):
     (table / "test.jsonl").unlink()
     (table / "test.csv").write_text("text,label\nrow,1\n")
     store.weft("import", "--dataset", table, "--name", "org/plain")
+    store.publish(write_pipeline(area / "pipeline"), name="org/pipeline")
     port = free_port()
     with Daemon(store, "--hub-listen", f"127.0.0.1:{port}"):
-        made = types.SimpleNamespace(store=store, sources=sources, home=area / "home", endpoint=f"http://127.0.0.1:{port}")
+        made = types.SimpleNamespace(store=store, sources=sources, area=area, home=area / "home",
+                                     endpoint=f"http://127.0.0.1:{port}")
         done = run([sys.executable, CLIENT, digits(made, 1)], env=client_environment(made.endpoint, made.home), timeout=300)
         made.got = json.loads(done.stdout.splitlines()[-1])
         yield made
@@ -58,6 +74,16 @@ def test_load_dataset(loaded):
     row = {"text": "row 7", "label": 0}
     assert client(script, loaded.endpoint, loaded.home) == [ROWS, row, 50, {"text": "row 0", "label": 0},
                                                              {"train": ROWS, "test": 1}]
+
+
+def test_a_pipeline_of_diffusers(loaded, tmp_path):
+    """From the endpoint, and from a mount, it makes the image that it makes from its own directory."""
+    expected = client(DRAW, loaded.endpoint, loaded.home, loaded.area / "pipeline")
+    assert expected[0] == [1, 8, 8, 3]
+    assert client(DRAW, loaded.endpoint, loaded.home, "org/pipeline") == expected
+    with Mount(loaded.store, tmp_path / "mnt") as mount:
+        done = run([sys.executable, "-c", DRAW, "org/pipeline"], env=offline(mount, tmp_path / "home"), timeout=300)
+        assert json.loads(done.stdout.splitlines()[-1]) == expected
 
 
 def test_the_command_hf(loaded, tmp_path):
