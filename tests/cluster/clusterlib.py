@@ -22,7 +22,6 @@ HOSTS_MAX = 254
 # a larger network are told the addresses of all others: those do not count.
 ASKING_HOSTS_MAX = 24
 START_SECONDS_MAX = 60
-KERNEL_SYMBOLS = "/proc/kallsyms"
 counter = itertools.count(1)
 
 
@@ -141,10 +140,7 @@ class Wire:
 
 
 class Network:
-    """The switch. `host()` plugs one more in.
-
-    While a network is there, the kernel shows no names of its functions: libfabric reads all of them twice when a daemon
-    starts, to see whether a GPU's memory can be registered. That is half of what the start costs."""
+    """The switch. `host()` plugs one more in."""
 
     def __init__(self):
         self.name = f"weft-{os.getpid()}-{next(counter)}"
@@ -155,7 +151,6 @@ class Network:
         try:
             run(["ip", "netns", "add", self.switch])
             ip(self.switch, "link add br0 type bridge", "link set br0 up")
-            run(["mount", "--bind", "/dev/null", KERNEL_SYMBOLS])
         except BaseException:
             self.__exit__()
             raise
@@ -183,7 +178,6 @@ class Network:
 
     def __exit__(self, *exception):
         with contextlib.ExitStack() as every:  # also when somebody interrupts one
-            every.callback(run, ["umount", KERNEL_SYMBOLS], check=False)
             for space in [self.switch, *(host.space for host in self.hosts)]:
                 every.callback(run, ["ip", "netns", "del", space], check=False)
 
