@@ -57,8 +57,8 @@ class PackWriter {
   // hold() alone: meanwhile its receiver may have it open for writing.
   static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd,
                                                   Take take);
-  static Result<std::unique_ptr<PackWriter>> take_arriving(const SafePath& store_path, const SafePath& temp_path, int fd,
-                                                           Take take);
+  static Result<std::unique_ptr<PackWriter>> take_arriving(const SafePath& store_path, const SafePath& temp_path,
+                                                           int fd, Take take);
   // Call it once all of such a file is there. Errc::busy: it is open for writing, or cannot get the second name any
   // more.
   Status hold();

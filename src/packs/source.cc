@@ -46,8 +46,8 @@ Status Source::await(Range range) {
   arrived_ = true;
   WEFT_TRY(const struct stat now, stat_fd(fd_, where_));
   if (now.st_size != before_.st_size)
-    return Error{Errc::changed, fmt::format("{}: changed while it arrived: expected {} bytes, got {}", where_, size(),
-                                            now.st_size)};
+    return Error{Errc::changed,
+                 fmt::format("{}: changed while it arrived: expected {} bytes, got {}", where_, size(), now.st_size)};
   before_ = now;
   return {};
 }

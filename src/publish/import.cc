@@ -151,8 +151,7 @@ Status add_stored(std::span<const StoredFile> stored, std::vector<SourceFile>& f
 void find_arriving(ArrivingFiles& arriving, std::vector<SourceFile>& files) {
   for (SourceFile& file : files) {
     file.expected = arriving.expected(file.path);
-    if (file.expected)
-      file.await = [&arriving, path = file.path](Range range) { return arriving.await(path, range); };
+    if (file.expected) file.await = [&arriving, path = file.path](Range range) { return arriving.await(path, range); };
   }
 }
 
