@@ -1,4 +1,4 @@
-// Files that are received while an import reads them (base/arrival.cc).
+// Files that are received while an import reads them (header only).
 //
 // The contract between the receiver and the reader:
 //  · The file has its whole size from the beginning. The receiver reports bytes once they are in the file, and writes
@@ -10,6 +10,7 @@
 // more: packs/imported_file.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,7 +32,16 @@ class ArrivedRun {
  public:
   ArrivedRun(AwaitBytes await, std::uint64_t size) : await_(std::move(await)), size_(size) {}
   // Returns once the range, which lies in the file, is there. Errors as AwaitBytes.
-  Status wait(Range range);
+  Status wait(Range range) {
+    const std::uint64_t wanted = range.offset + range.length;
+    if (!await_ || (range.offset >= begin_ && wanted <= end_)) return {};
+    if (range.offset < begin_ || range.offset > end_) begin_ = end_ = range.offset;
+    while (end_ < wanted) {
+      WEFT_TRY(const std::uint64_t end, await_({end_, wanted - end_}));
+      end_ = std::clamp(end, end_, size_);
+    }
+    return {};
+  }
   bool reaches_end() const { return end_ == size_; }  // true if the last byte of the file is there
 
  private:

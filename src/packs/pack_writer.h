@@ -59,8 +59,8 @@ class PackWriter {
                                                   Take take);
   static Result<std::unique_ptr<PackWriter>> take_arriving(const SafePath& store_path, const SafePath& temp_path,
                                                            int fd, Take take);
-  // Call it once all of such a file is there. Errc::busy: it is open for writing, or cannot get the second name any
-  // more.
+  // Gives such a file its lease and its second name, once its last byte is there. Errc::busy: a process has the file
+  // open for writing, or the file cannot get a second name any more.
   Status hold();
 
   PackId id() const { return id_; }

@@ -38,7 +38,7 @@ void Source::arrive_by(AwaitBytes await) {
   if (await) arrival_.emplace(std::move(await), size());
 }
 
-// Looks at the file as soon as all of it is there, which is before its last bytes are read.
+// Takes the times of the file as soon as its last byte is there, before the import reads that byte.
 Status Source::await(Range range) {
   if (!arrival_ || arrived_) return {};
   WEFT_CHECK(arrival_->wait(range));

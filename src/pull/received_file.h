@@ -44,10 +44,10 @@ class ReceivedFile {
   std::uint64_t received() const;  // bytes of all pieces
   // Takes a piece that lacks bytes, each once; nothing if all are taken.
   std::optional<std::size_t> take_piece();
-  // Takes the piece with this byte; nothing if it lacks no bytes, or is taken.
+  // The caller takes the piece with the byte at `offset`; nothing if the piece is whole or taken.
   std::optional<std::size_t> take_piece_at(std::uint64_t offset);
-  // Returns the end of the run of bytes from here on that are there. The last byte of the file is not there before the
-  // file is whole or verified.
+  // Returns the end of the run of received bytes that begins at this offset. The last byte of the file counts as
+  // received once hash_ready() has closed the file.
   std::uint64_t arrived(std::uint64_t offset) const;
   Range missing(std::size_t piece) const;  // in the file; the length is 0 if the piece is whole
   // Appends to a piece.
@@ -61,7 +61,7 @@ class ReceivedFile {
   enum class Verdict : std::uint8_t {
     incomplete,  // bytes are missing, or another thread is hashing
     verified,    // returned once. The file is closed
-    whole,       // the same, but the import has to verify it
+    whole,       // returned once, for an import that verifies the file. The file is closed
     restarted,   // bytes of an earlier process, or from elsewhere, were wrong: all pieces can be taken again
   };
   // Hashes the pieces that are whole and not hashed yet, unless the import does. Errc::corrupt: the content has another

@@ -31,8 +31,8 @@ struct ReceiveOptions {
   // Gives the sink the bytes of a file that this node has already, also wrong ones. Errc::not_found: it has none.
   // Called by any thread, for files that do not arrive into an import. Empty: no file is known.
   std::function<Status(const HubFile& file, const ByteSink& sink)> known = {};
-  // True for a file that may arrive while an import reads it, which verifies it. It does if it has kArrivingFileMin
-  // bytes and a SHA-256. Empty: no file does.
+  // True for a file that may arrive while an import reads it, which verifies it. The largest such files do, if they
+  // have kArrivingFileMin bytes or more and a SHA-256. Empty: no file does.
   std::function<bool(const HubFile& file)> into_import = {};
   unsigned connections = 8;
 };

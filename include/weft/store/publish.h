@@ -113,8 +113,8 @@ class Import {
   // Reads the regular file `fd` (of the size that fstat returns) once, cut into `ranges` (adjacent, in order, covering
   // the file, none empty). Returns an extent for each range. Known content is compared with the stored bytes and not
   // stored again. If the stored bytes differ, it is stored again, and the damaged copy is dead. A file with no large
-  // part known becomes a pack of its own. Errc::changed: the file changed meanwhile; `where` starts messages. Errc::busy:
-  // a file that arrived is still open for writing.
+  // part known becomes a pack of its own. Errc::changed: the file changed meanwhile; `where` starts messages.
+  // Errc::busy: a file that arrived is still open for writing.
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
                                           Progress& progress, const ByteUses& uses) = 0;
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {
