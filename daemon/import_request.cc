@@ -29,6 +29,13 @@ constexpr std::uint64_t kBytesEach = 320;  // of each tensor, and of each file o
 // Longest wait for a client that is stopped, or whose file system hangs.
 constexpr auto kClientPatience = std::chrono::minutes(5);
 
+constexpr auto kAwaitPause = std::chrono::milliseconds(100);
+
+void pause_unless_cancelled(const control::Call& call, std::chrono::milliseconds pause) {
+  constexpr auto kStep = std::chrono::milliseconds(50);
+  for (auto left = pause; left > kStep && !call.cancelled(); left -= kStep) std::this_thread::sleep_for(kStep);
+}
+
 // Asks the client for its files, one question at a time.
 class ClientFiles {
  public:
@@ -40,7 +47,11 @@ class ClientFiles {
       WEFT_TRY(const control::Message message, ask({.files = files.size()}));
       WEFT_CHECK(decode_files(message.body, count, files));
     }
-    for (std::size_t i = 0; i < files.size(); ++i) files[i].open = [this, i] { return open(i); };
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      files[i].open = [this, i] { return open(i); };
+      if (files[i].role != FileRole::published) files[i].expected.reset();
+      if (files[i].expected) files[i].await = [this, i](Range range) { return await(i, range); };
+    }
     return check_sources(std::move(files));
   }
 
@@ -55,6 +66,16 @@ class ClientFiles {
     if (!message.fds.empty()) return std::move(message.fds.front());
     WEFT_TRY(OpenFailure failure, decode_fields<OpenFailure>(message.body));
     return std::move(failure.error);
+  }
+
+  // Believes the client: if the bytes are not there, the SHA-256 of the file is not the expected one. Pauses after a
+  // reply without news, so that no client can keep this thread busy.
+  Result<std::uint64_t> await(std::uint64_t number, Range range) {
+    WEFT_TRY(const control::Message message, ask({.await = AwaitedBytes{number, range.offset, range.length}}));
+    WEFT_TRY(Arrived arrived, decode_fields<Arrived>(message.body));
+    if (arrived.failure) return std::move(arrived.failure->error);
+    if (arrived.end <= range.offset) pause_unless_cancelled(call_, kAwaitPause);
+    return arrived.end;
   }
 
   control::Call& call_;
@@ -172,11 +193,6 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
 
 // The longest pause between two looks at a claim.
 constexpr auto kClaimPause = std::chrono::milliseconds(500);
-
-void pause_unless_cancelled(const control::Call& call, std::chrono::milliseconds pause) {
-  constexpr auto kStep = std::chrono::milliseconds(50);
-  for (auto left = pause; left > kStep && !call.cancelled(); left -= kStep) std::this_thread::sleep_for(kStep);
-}
 
 // Waits for the claim, and then holds it until the client ends the request.
 Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kFilesBytesMax = limits::kControlMessageMax / 2;
-constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 12;  // a file is an array of seven values
+constexpr std::size_t kFilesAtOnceMax = limits::kControlValuesMax / 12;  // a file is an array of eight values
 
 struct FileList {
   std::vector<SourceFile> files;
@@ -31,6 +31,10 @@ void fields(JsonFields& f, SourceFile& m) {
       "role", role, static_cast<std::uint64_t>(FileRole::file_table));
   f("directory", m.directory)("stored", m.stored)("stored_path", m.stored_path, limits::kPathMax);
   m.role = static_cast<FileRole>(role);
+  std::string expected = m.expected ? to_hex(*m.expected) : "";
+  f("expected", expected);
+  m.expected = digest_from_hex(expected);
+  if (!m.expected && !expected.empty()) f.refuse("\"expected\": expected a SHA-256 in hexadecimal digits");
 }
 
 void fields(JsonFields& f, ParentRef& m) {
@@ -52,7 +56,7 @@ void fields(JsonFields& f, ClaimRequest& m) {
 }
 
 void fields(JsonFields& f, ImportEvent& m) {
-  f("files", m.files)("open", m.open)("removed", m.removed);
+  f("files", m.files)("open", m.open)("await", m.await)("removed", m.removed);
 }
 
 void fields(JsonFields& f, NoteRequest& m) {

@@ -61,11 +61,21 @@ struct ImportRequest {
 };
 void fields(JsonFields& f, ImportRequest& m);
 
+// Bytes of the file with index `file`, which still arrives.
+struct AwaitedBytes {
+  std::uint64_t file = 0, offset = 0, length = 0;
+};
+inline void fields(JsonFields& f, AwaitedBytes& m) {
+  f("file", m.file)("offset", m.offset, limits::kVersionBytesMax)("length", m.length, limits::kVersionBytesMax);
+}
+
 // `files`: asks for the list of files from this index on; the reply is encode_files(). `open`: asks for the descriptor
-// of the file with this index; the reply has the descriptor, or is an OpenFailure. `removed`: reports a version of
-// ImportReport::removed, which the answer does not list, because they may not fit into one message. Exactly one is set.
+// of the file with this index; the reply has the descriptor, or is an OpenFailure. `await`: waits for bytes; the reply
+// is an Arrived, after about a second at most. `removed`: reports a version of ImportReport::removed, which the answer
+// does not list, because they may not fit into one message. Exactly one is set.
 struct ImportEvent {
   std::optional<std::uint64_t> files{}, open{};
+  std::optional<AwaitedBytes> await{};
   std::optional<VersionName> removed{};
 };
 void fields(JsonFields& f, ImportEvent& m);
@@ -74,6 +84,15 @@ struct OpenFailure {
   Error error;
 };
 void fields(JsonFields& f, OpenFailure& m);
+
+// The result of AwaitBytes.
+struct Arrived {
+  std::uint64_t end = 0;
+  std::optional<OpenFailure> failure{};
+};
+inline void fields(JsonFields& f, Arrived& m) {
+  f("end", m.end)("failure", m.failure);
+}
 
 // Encodes as many files, from index `first` on, as one message holds; at least one.
 std::string encode_files(std::span<const SourceFile> files, std::size_t first);

@@ -54,8 +54,9 @@ Result<PackWriter*> FreshBlobs::new_pack() {
   return own(std::move(pack));
 }
 
-Result<PackWriter*> FreshBlobs::taken(int fd, Take take) {
-  WEFT_TRY(std::unique_ptr<PackWriter> pack, PackWriter::take(store_path_, temp_path_, fd, take));
+Result<PackWriter*> FreshBlobs::taken(const Source& source, Take take) {
+  const auto make = source.arrives() ? PackWriter::take_arriving : PackWriter::take;
+  WEFT_TRY(std::unique_ptr<PackWriter> pack, make(store_path_, temp_path_, source.fd(), take));
   if (!pack) return nullptr;
   return own(std::move(pack));
 }

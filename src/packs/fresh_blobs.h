@@ -14,6 +14,7 @@
 #include "os/sys.h"
 #include "packs/blob_index.h"
 #include "packs/pack_writer.h"
+#include "packs/source.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -45,8 +46,8 @@ class FreshBlobs {
   // False if many descriptors are open: each pack keeps some. More files then go to the mixed pack.
   bool may_have_more() const { return packs_.empty() || !are_many_open(packs_.back()->fd()); }
   Result<PackWriter*> new_pack();  // for one file
-  // The file `fd` itself as a pack (PackWriter::take). Null if that is impossible.
-  Result<PackWriter*> taken(int fd, Take take);
+  // The file itself as a pack (PackWriter::take, take_arriving). Null if that is impossible.
+  Result<PackWriter*> taken(const Source& source, Take take);
   Result<PackWriter*> mixed();    // for all other blobs
   Status drop(PackWriter* pack);  // a pack without blobs
   Status drop_empty();            // drops all packs without blobs

@@ -73,6 +73,7 @@ Result<std::vector<Extent>> Importer::add(int fd, std::string_view where, std::s
   spent_ = true;  // reset on success
   WEFT_TRY(Source source, Source::open(fd, where, progress, tuning_.after_read));
   if (uses.seen) source.show_to(uses.seen);
+  source.arrive_by(uses.await);
   source.hash_to(plain_.begin(uses.sums));
   WEFT_TRY(std::vector<Extent> extents, add_file(source, ranges, take));
   spent_ = false;

@@ -24,13 +24,13 @@ Status ImportedFile::begin(Source& source, std::span<const Range> ranges, Take t
   file_.whole = source.size() >= kWholeFileMin && fresh_.may_have_more();
   file_.known_max = std::max(kKnownMin, source.size() / kKnownShare);
   if (file_.whole && take != Take::copy) WEFT_CHECK(try_take(source, take));
-  return file_.whole && !file_.taken ? try_clone(source) : Status{};
+  return file_.whole && !file_.taken && !source.arrives() ? try_clone(source) : Status{};
 }
 
 // Links the file as the pack, in case it is new. A lease detects writers: publish() fails if a process has opened the
-// file for writing.
+// file for writing. A file that arrives is only prepared for that.
 Status ImportedFile::try_take(const Source& source, Take take) {
-  WEFT_TRY(PackWriter * pack, fresh_.taken(source.fd(), take));
+  WEFT_TRY(PackWriter * pack, fresh_.taken(source, take));
   if (pack == nullptr) return {};
   file_.own = pack;
   file_.cloned = file_.taken = true;
@@ -111,8 +111,9 @@ Result<PackSpot> ImportedFile::next_spot(std::size_t range) {
 }
 
 Status ImportedFile::finish(Source& source) {
+  if (file_.taken && source.arrives()) WEFT_CHECK(file_.own->hold());  // before stored bytes are copied from it
   WEFT_CHECK(finish_packs());
-  return file_.taken ? source.stat_again() : Status{};  // take_in() added a name, which changed the ctime
+  return file_.taken ? source.stat_again() : Status{};  // the second name changed the ctime
 }
 
 Status ImportedFile::finish_packs() {

@@ -1,5 +1,17 @@
 // The file that an import reads: which pack gets its bytes. A file with few known bytes becomes a pack of its own,
 // unchanged: the file itself, a clone of it, or a copy. The new content of any other file goes into the mixed pack.
+//
+// A pack has to have the bytes that the import hashed. A copy is written from the buffers that were hashed, and a clone
+// is read itself. A file that becomes the pack as it is has had a lease since before the first read: no process could
+// write to it. A file that arrives (weft/arrival.h) has its receiver as a writer until its last byte, so that no lease
+// can say this for the time before. Four facts replace that lease:
+//  · Only the owner of the store gives files away, who can write to its packs as well.
+//  · The receiver is a program of weft. It writes a byte before it reports it and never again, to a file that it made
+//  in
+//    a directory for this user alone, under a lock that keeps other receivers away.
+//  · PackWriter::hold() takes the lease after the last byte. It fails if any descriptor or mapping can still write.
+//  · The import compares the times of the file with those from before its last read, so that a write in between is an
+//    error. From hold() on the lease shows a writer, as for other files.
 #pragma once
 
 #include <cstddef>

@@ -55,10 +55,8 @@ Result<std::unique_ptr<PackWriter>> PackWriter::take(const SafePath& store_path,
 Result<std::unique_ptr<PackWriter>> PackWriter::take_in(const SafePath& directory, const SafePath& temp_path, PackId id,
                                                         int fd, Take take) {
   std::unique_ptr<PackWriter> none;
-  const nlink_t names_max = take == Take::share ? 2 : 1;
-  WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
-  WEFT_TRY(const struct stat home, stat_fd(temp_path.root().fd(), temp_path));
-  if (st.st_dev != home.st_dev || st.st_nlink > names_max) return none;
+  WEFT_TRY(const bool can, can_take(temp_path, fd, take));
+  if (!can) return none;
   auto lease = ReadLease::take(fd);
   if (!lease) return none;
   SafePath path = temp_path / pack_name(id);
@@ -71,6 +69,37 @@ Result<std::unique_ptr<PackWriter>> PackWriter::take_in(const SafePath& director
   std::unique_ptr<PackWriter> pack(new PackWriter(id, std::move(own).value(), std::move(path), directory));
   pack->taken_ = std::move(lease);
   return pack;
+}
+
+// False if the file is of another file system, or has too many names.
+Result<bool> PackWriter::can_take(const SafePath& temp_path, int fd, Take take) {
+  const nlink_t names_max = take == Take::share ? 2 : 1;
+  WEFT_TRY(const struct stat st, stat_fd(fd, "a file to take"));
+  WEFT_TRY(const struct stat home, stat_fd(temp_path.root().fd(), temp_path));
+  return st.st_dev == home.st_dev && st.st_nlink <= names_max;
+}
+
+// Removes the second name again, which shows that hold() can give it: the name would outlive an import that is killed
+// while the file arrives, and a file with two names is not taken.
+Result<std::unique_ptr<PackWriter>> PackWriter::take_arriving(const SafePath& store_path, const SafePath& temp_path,
+                                                              int fd, Take take) {
+  std::unique_ptr<PackWriter> none;
+  WEFT_TRY(const bool can, can_take(temp_path, fd, take));
+  const PackId id = new_pack_id(PackKind::blobs);
+  SafePath path = temp_path / pack_name(id);
+  if (!can || !link_descriptor(fd, path + ".pack")) return none;
+  WEFT_CHECK(remove_file(path + ".pack"));
+  auto own = open_descriptor(fd);
+  if (!own.ok()) return none;
+  return std::unique_ptr<PackWriter>(
+      new PackWriter(id, std::move(own).value(), std::move(path), packs_dir(store_path)));
+}
+
+Status PackWriter::hold() {
+  taken_ = ReadLease::take(fd_.get());
+  if (taken_ && link_descriptor(fd_.get(), path_ + ".pack")) return {};
+  return Error{Errc::busy, fmt::format("a file that is to be published: {}",
+                                       taken_ ? "it cannot get a second name" : "somebody has it open for writing")};
 }
 
 PackEntry PackWriter::take_entry(const ContentId& id) {

@@ -53,9 +53,15 @@ class PackWriter {
   // writing since.
   static Result<std::unique_ptr<PackWriter>> take_in(const SafePath& directory, const SafePath& temp_path, PackId id,
                                                      int fd, Take take);
-  // The same, with a new id for a pack of the store.
+  // The same, with a new id for a pack of the store. A file that still arrives gets its second name and its lease from
+  // hold() alone: meanwhile its receiver may have it open for writing.
   static Result<std::unique_ptr<PackWriter>> take(const SafePath& store_path, const SafePath& temp_path, int fd,
                                                   Take take);
+  static Result<std::unique_ptr<PackWriter>> take_arriving(const SafePath& store_path, const SafePath& temp_path,
+                                                           int fd, Take take);
+  // Gives such a file its lease and its second name, once its last byte is there. Errc::busy: a process has the file
+  // open for writing, or the file cannot get a second name any more.
+  Status hold();
 
   PackId id() const { return id_; }
   int fd() const { return fd_.get(); }
@@ -90,6 +96,7 @@ class PackWriter {
  private:
   PackWriter(PackId id, Fd fd, SafePath path, SafePath directory)
       : id_(id), fd_(std::move(fd)), path_(std::move(path)), directory_(std::move(directory)) {}
+  static Result<bool> can_take(const SafePath& temp_path, int fd, Take take);
   Status take_over() const;
   Status write_run(std::uint64_t offset, std::span<const std::byte> bytes);
   Status write_buffered(std::uint64_t offset, std::span<const std::byte> bytes);

@@ -1,6 +1,7 @@
 #include "packs/source.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -33,8 +34,27 @@ Result<Source> Source::open(int fd, std::string_view where, Progress& progress, 
   return Source(fd, std::string(where), st, progress, std::move(after_read));
 }
 
+void Source::arrive_by(AwaitBytes await) {
+  if (await) arrival_.emplace(std::move(await), size());
+}
+
+// Takes the times of the file as soon as its last byte is there, before the import reads that byte.
+Status Source::await(Range range) {
+  if (!arrival_ || arrived_) return {};
+  WEFT_CHECK(arrival_->wait(range));
+  if (!arrival_->reaches_end()) return {};
+  arrived_ = true;
+  WEFT_TRY(const struct stat now, stat_fd(fd_, where_));
+  if (now.st_size != before_.st_size)
+    return Error{Errc::changed,
+                 fmt::format("{}: changed while it arrived: expected {} bytes, got {}", where_, size(), now.st_size)};
+  before_ = now;
+  return {};
+}
+
 Status Source::read(std::uint64_t offset, std::span<std::byte> out) {
   if (progress_->cancelled()) return Error{Errc::cancelled, fmt::format("{}: stopped", where_)};
+  WEFT_CHECK(await({offset, out.size()}));
   // The end of the file is always read: beyond the end of a file that was cut, has_no_data() would see a hole.
   if (sparse_ && offset + out.size() < size() && has_no_data(reading_, offset, out.size())) {
     std::ranges::fill(out, std::byte{0});

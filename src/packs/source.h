@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "packs/plain_digests.h"
+#include "weft/arrival.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store/publish.h"
@@ -31,6 +33,9 @@ class Source {
   void show_to(SeenBytes seen) { show_to_ = std::move(seen); }
   // Hashes the bytes that feed_digest() passes on; nullptr: nothing does. It outlives the source.
   void hash_to(PlainDigest* digest) { digest_ = digest; }
+  // Makes read() wait for its bytes. The times of the file count from its last byte on; before, only its size does.
+  void arrive_by(AwaitBytes await);
+  bool arrives() const { return arrival_.has_value(); }
   void read_from(int clone) { reading_ = clone; }  // a file with the same bytes that no process changes
 
   // Fills `out`. Skips the holes of a sparse file. Errc::changed: the file became shorter. Errc::cancelled. Bytes that
@@ -48,6 +53,7 @@ class Source {
 
  private:
   Source(int fd, std::string where, const struct stat& before, Progress& progress, Hook after_read);
+  Status await(Range range);
   int fd_;
   int reading_;
   std::string where_;
@@ -56,6 +62,8 @@ class Source {
   Hook after_read_;
   SeenBytes show_to_;
   PlainDigest* digest_ = nullptr;
+  std::optional<ArrivedRun> arrival_;
+  bool arrived_ = false;    // all of a file that arrives
   bool sparse_;             // uses fewer blocks than its size needs
   std::uint64_t seen_ = 0;  // bytes before this are counted as progress
 };

@@ -98,7 +98,7 @@ class HeaderReading {
     Draft& draft = drafts_[number];
     const std::string& where = draft.source.where;
     WEFT_TRY(Fd fd, open_source(draft.source, draft.seen));
-    FdSource bytes(fd.get(), static_cast<std::uint64_t>(draft.seen.st_size), where);
+    FdSource bytes(fd.get(), static_cast<std::uint64_t>(draft.seen.st_size), where, draft.source.await);
     SourceGroup group(drafts_, number, bytes);
     Found& found = found_.emplace_back();
     WEFT_TRY(found.layout, parse_file(where, group, formats_));
@@ -118,7 +118,7 @@ class HeaderReading {
   // Call it after the last add_next(). Cuts the files, because tensors of one file may lie in another.
   Result<std::vector<File>> files() {
     for (const Glimpse& one : glimpses_)
-      WEFT_CHECK(check_unchanged(drafts_[one.source].source.where, one.seen, drafts_[one.source].seen));
+      WEFT_CHECK(check_source(drafts_[one.source].source, one.seen, drafts_[one.source].seen));
     WEFT_TRY(auto cuts, cut());
     std::vector<File> files;
     files.reserve(drafts_.size());
@@ -177,7 +177,7 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   WEFT_TRY(Fd fd, open_source(draft.source, opened));
   const bool made_here = draft.source.role != FileRole::published;  // made in memory by this process
   if (made_here) draft.seen = opened;
-  WEFT_CHECK(check_unchanged(where, draft.seen, opened));
+  WEFT_CHECK(check_source(draft.source, draft.seen, opened));
   if (draft.ranges.empty()) {
     if (file.role == FileRole::published) file.sha256 = sha256({});
     return RecordScan(draft, fd.get()).finish(file);
@@ -185,16 +185,17 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   progress.phase(fmt::format("reading {}", made_here ? where : draft.source.path));
   const Take take = draft.source.giver == opened.st_uid ? draft.source.take : Take::copy;
   const bool given = take != Take::copy;
-  if (given && draft.source.size >= kAssembledFileMin) draft.lease = ReadLease::take(fd.get());
+  const bool leased = given && !draft.source.await && draft.source.size >= kAssembledFileMin;
+  if (leased) draft.lease = ReadLease::take(fd.get());
   if (draft.lease && are_many_open(draft.lease->fd())) draft.lease.reset();
   const std::size_t count = std::exchange(file.extents, {}).size();  // there may be millions: not kept twice
   RecordScan scan(draft, fd.get());
   draft.sums = sums_of(draft, file);
-  const ByteUses uses{scan.seen(), draft.sums};
+  const ByteUses uses{scan.seen(), draft.sums, draft.source.await};
   WEFT_TRY(auto extents, import.add(fd.get(), where, draft.ranges, take, progress, uses));
   WEFT_CHECK(scan.finish(file));
   WEFT_TRY(struct stat after, stat_fd(fd.get(), where));
-  WEFT_CHECK(check_unchanged(where, draft.seen, after, given));
+  WEFT_CHECK(check_source(draft.source, draft.seen, after, given));
   if (extents.size() != count)
     return Error{Errc::internal, fmt::format("{}: expected {} extents, got {}", where, count, extents.size())};
   file.extents = std::move(extents);
@@ -219,6 +220,18 @@ void keep_if_unshowable(File& file) {
   file.tensors.clear();
 }
 
+// Errc::corrupt: a file that arrived has another SHA-256 than it must have.
+Status check_expected(const DraftFiles& files) {
+  for (std::size_t i = 0; i < files.drafts.size(); ++i) {
+    const SourceFile& source = files.drafts[i].source;
+    const std::optional<Digest>& got = files.manifest.files[i].sha256;
+    if (!source.expected || got == source.expected) continue;
+    return Error{Errc::corrupt, fmt::format("{}: expected a file with the SHA-256 {}, got one with {}", source.where,
+                                            to_hex(*source.expected), got ? to_hex(*got) : "none")};
+  }
+  return {};
+}
+
 // True if both files are cut at the same places. Another release may have cut the stored file elsewhere.
 bool cut_alike(const File& stored, const File& drafted) {
   return std::ranges::equal(stored.extents, drafted.extents, [](const Extent& a, const Extent& b) {
@@ -232,8 +245,9 @@ Result<std::string> read_source(const Draft& draft) {
   const std::string& where = draft.source.where;
   struct stat opened {};
   WEFT_TRY(Fd fd, open_source(draft.source, opened));
-  WEFT_CHECK(check_unchanged(where, draft.seen, opened));
+  WEFT_CHECK(check_source(draft.source, draft.seen, opened));
   std::string text(static_cast<std::size_t>(opened.st_size), '\0');
+  WEFT_CHECK(ArrivedRun(draft.source.await, text.size()).wait({0, text.size()}));
   WEFT_CHECK(read_exact(fd.get(), 0, std::as_writable_bytes(std::span(text)), where));
   return text;
 }
@@ -319,6 +333,7 @@ Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFile
   for (std::size_t i = 0; i < files.drafts.size(); ++i)
     if (const auto& sums = files.drafts[i].sums; sums && files.manifest.files[i].role == FileRole::published)
       files.manifest.files[i].sha256 = sums->digests.front();
+  WEFT_CHECK(check_expected(files));
   std::ranges::move(tables, std::back_inserter(files.manifest.files));
   WEFT_CHECK(add_sums(import, files, progress));
   return known;

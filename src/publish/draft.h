@@ -62,6 +62,7 @@ Result<Architecture> draft_architecture(const DraftFiles& files);
 Status check_shard_indices(DraftFiles& files, const Manifest& version);
 // Reads all files once, fills in the ids and the plain SHA-256 of each, and adds the record tables of containers and
 // the sums of small files to the manifest. Does not read files that `mounted` knows; returns their number.
+// Errc::corrupt: a file has not the SHA-256 that its source expects.
 Result<std::uint64_t> add_content(Import& import, DraftFiles& files, MountedFiles& mounted, Progress& progress);
 
 }  // namespace weft

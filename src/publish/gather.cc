@@ -200,16 +200,29 @@ Status remove_moved(const MovedSource& source) {
                fmt::format("{}: not removed: it was replaced or written to during the import", source.where)};
 }
 
-Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after, bool taken) {
-  auto same_time = [](const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; };
+namespace {
+
+Status check_same(const std::string& where, const struct stat& before, const struct stat& after) {
   if (before.st_size != after.st_size)
     return Error{Errc::changed, fmt::format("{}: changed while it was read: expected {} bytes, got {}", where,
                                             before.st_size, after.st_size)};
   if (before.st_dev != after.st_dev || before.st_ino != after.st_ino)
     return Error{Errc::changed, fmt::format("{}: was replaced by another file while it was read", where)};
+  return {};
+}
+
+}  // namespace
+
+Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after, bool taken) {
+  auto same_time = [](const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; };
+  WEFT_CHECK(check_same(where, before, after));
   if (!same_time(before.st_mtim, after.st_mtim) || (!taken && !same_time(before.st_ctim, after.st_ctim)))
     return Error{Errc::changed, fmt::format("{}: was written to while it was read", where)};
   return {};
+}
+
+Status check_source(const SourceFile& file, const struct stat& before, const struct stat& after, bool taken) {
+  return file.await ? check_same(file.where, before, after) : check_unchanged(file.where, before, after, taken);
 }
 
 }  // namespace weft

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "os/sys.h"
+#include "weft/arrival.h"
+#include "weft/content.h"
 #include "weft/model/manifest.h"
 #include "weft/programs/operations.h"
 #include "weft/result.h"
@@ -31,6 +34,8 @@ struct SourceFile {
   // MODEL@N and a path in it, which `path` gets the content of: a file of a stored version, which is never opened. "":
   // another file.
   std::string stored = {}, stored_path = {};
+  std::optional<Digest> expected = {};  // the plain SHA-256 of a file that arrives; the import fails if it is another
+  AwaitBytes await = {};                // set for such a file
 };
 
 struct GatheredFiles {
@@ -70,5 +75,7 @@ Status remove_moved(const MovedSource& source);
 // which counts as no change.
 Status check_unchanged(const std::string& where, const struct stat& before, const struct stat& after,
                        bool taken = false);
+// The same for a source. A source that arrives is written to meanwhile: it has to stay the same file, of one size.
+Status check_source(const SourceFile& file, const struct stat& before, const struct stat& after, bool taken = false);
 
 }  // namespace weft

@@ -148,6 +148,13 @@ Status add_stored(std::span<const StoredFile> stored, std::vector<SourceFile>& f
   return {};
 }
 
+void find_arriving(ArrivingFiles& arriving, std::vector<SourceFile>& files) {
+  for (SourceFile& file : files) {
+    file.expected = arriving.expected(file.path);
+    if (file.expected) file.await = [&arriving, path = file.path](Range range) { return arriving.await(path, range); };
+  }
+}
+
 }  // namespace
 
 Result<GatheredFiles> gather(const ImportOptions& options, const std::string& store_path) {
@@ -160,6 +167,7 @@ Result<GatheredFiles> gather(const ImportOptions& options, const std::string& st
   } else if (!all_stored) {
     WEFT_TRY(sources.files, gather_sources(options.paths, store_path, rule));
     sources.left_out = std::move(rule.skipped);
+    if (options.arriving != nullptr) find_arriving(*options.arriving, sources.files);
   }
   WEFT_CHECK(add_stored(options.stored, sources.files));
   if (options.take != Take::move) return sources;

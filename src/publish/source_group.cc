@@ -39,7 +39,7 @@ Result<ByteSource*> SourceGroup::beside(std::string_view path) {
   Beside file;
   WEFT_TRY(file.fd, open_source(all_[number].source, file.seen));
   file.bytes = std::make_unique<FdSource>(file.fd.get(), static_cast<std::uint64_t>(file.seen.st_size),
-                                          all_[number].source.where);
+                                          all_[number].source.where, all_[number].source.await);
   return opened_.emplace(number, std::move(file)).first->second.bytes.get();
 }
 

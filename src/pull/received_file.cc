@@ -17,9 +17,10 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kNoteEach = 4;            // bytes of the note for each piece
-constexpr std::uint32_t kNoteStep = 1U << 20U;  // received bytes between two notes of a piece
-constexpr std::size_t kHashStep = 1U << 20U;    // bytes of one read
+constexpr std::size_t kNoteEach = 4;             // bytes of the note for each piece
+constexpr std::uint32_t kNoteStep = 1U << 20U;   // received bytes between two notes of a piece
+constexpr std::uint32_t kWriteStep = 4U << 20U;  // received bytes of a piece that are written to the disk together
+constexpr std::size_t kHashStep = 1U << 20U;     // bytes of one read
 constexpr mode_t kPrivate = 0700;
 
 // A note is of this content at this path.
@@ -48,17 +49,23 @@ Status check_space(const SafePath& files, const HubFile& wanted) {
 
 }  // namespace
 
-ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted)
-    : path_(path), note_path_(note), wanted_(std::move(wanted)), hash_(std::make_unique<HubDigest>(wanted_)) {
+ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted, HashedBy hashed_by)
+    : path_(path),
+      note_path_(note),
+      wanted_(std::move(wanted)),
+      hashed_by_(hashed_by),
+      hash_(std::make_unique<HubDigest>(wanted_)) {
   const std::uint64_t pieces = (wanted_.size + kPieceBytes - 1) / kPieceBytes;
   got_.resize(pieces);
   noted_.resize(pieces);
+  taken_.resize(pieces);
 }
 
 Result<std::unique_ptr<ReceivedFile>> ReceivedFile::open(const SafePath& files, const SafePath& notes,
-                                                         const HubFile& wanted) {
+                                                         const HubFile& wanted, HashedBy hashed_by) {
   WEFT_CHECK(check_space(files, wanted));
-  std::unique_ptr<ReceivedFile> file(new ReceivedFile(files / wanted.path, notes / note_name(wanted), wanted));
+  const SafePath note = notes / note_name(wanted);
+  std::unique_ptr<ReceivedFile> file(new ReceivedFile(files / wanted.path, note, wanted, hashed_by));
   WEFT_CHECK(make_parents(files, wanted.path));
   WEFT_CHECK(file->open_files());
   return file;
@@ -122,8 +129,29 @@ std::uint64_t ReceivedFile::received() const {
 
 std::optional<std::size_t> ReceivedFile::take_piece() {
   const MutexLock lock(mutex_);
-  while (next_ < got_.size() && got_[next_] == length_of(next_)) ++next_;
-  return next_ < got_.size() ? std::optional(next_++) : std::nullopt;
+  while (next_ < got_.size() && (taken_[next_] || got_[next_] == length_of(next_))) ++next_;
+  if (next_ == got_.size()) return std::nullopt;
+  taken_[next_] = true;
+  return next_++;
+}
+
+std::optional<std::size_t> ReceivedFile::take_piece_at(std::uint64_t offset) {
+  const MutexLock lock(mutex_);
+  const std::size_t piece = offset / kPieceBytes;
+  if (piece >= got_.size() || taken_[piece] || got_[piece] == length_of(piece)) return std::nullopt;
+  taken_[piece] = true;
+  return piece;
+}
+
+std::uint64_t ReceivedFile::arrived(std::uint64_t offset) const {
+  const MutexLock lock(mutex_);
+  if (closed_ || offset >= wanted_.size) return wanted_.size;
+  std::uint64_t end = offset;
+  for (std::size_t piece = offset / kPieceBytes; piece < got_.size(); ++piece) {
+    end = std::max(end, piece * kPieceBytes + got_[piece]);
+    if (got_[piece] < length_of(piece)) break;
+  }
+  return std::min(end, wanted_.size - 1);
 }
 
 Range ReceivedFile::missing(std::size_t piece) const {
@@ -149,14 +177,16 @@ void ReceivedFile::doubt() {
   doubtful_ = true;
 }
 
-// A piece counts as whole once its note says so: then this process needs the note no more.
+// A piece counts as whole once its note says so: then this process needs the note no more, nor the file.
 Status ReceivedFile::note(std::size_t piece) {
-  std::uint32_t got = 0;
+  std::uint32_t got = 0, from = 0;
   {
     const MutexLock lock(mutex_);
     got = got_[piece];
     if (got == noted_[piece]) return {};
+    from = noted_[piece];
   }
+  start_writing(piece, from, got);
   std::array<std::byte, kNoteEach> bytes{};
   for (unsigned k = 0; k < kNoteEach; ++k) bytes[k] = static_cast<std::byte>(got >> (8U * k));
   WEFT_CHECK(write_exact(note_.get(), piece * kNoteEach, bytes, note_path_));
@@ -165,7 +195,26 @@ Status ReceivedFile::note(std::size_t piece) {
   return {};
 }
 
+// Writes whole steps, and the end of the piece, so that no page is written twice. The sync of the import is then short.
+void ReceivedFile::start_writing(std::size_t piece, std::uint32_t from, std::uint32_t end) const {
+  const std::uint32_t begin = from / kWriteStep * kWriteStep;
+  if (end != length_of(piece)) end = end / kWriteStep * kWriteStep;
+  if (begin < end) start_writeback(fd_.get(), piece * kPieceBytes + begin, end - begin);
+}
+
+// All pieces are noted, so no other thread uses the descriptors any more.
+ReceivedFile::Verdict ReceivedFile::close_whole() {
+  const MutexLock lock(mutex_);
+  for (std::size_t piece = 0; piece < noted_.size(); ++piece)
+    if (noted_[piece] != length_of(piece)) return Verdict::incomplete;
+  if (std::exchange(closed_, true)) return Verdict::incomplete;
+  fd_.reset();
+  note_.reset();
+  return Verdict::whole;
+}
+
 Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
+  if (hashed_by_ == HashedBy::import) return close_whole();
   {
     const MutexLock lock(mutex_);
     if (hashing_) return Verdict::incomplete;
@@ -186,8 +235,7 @@ Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
   }
 }
 
-// Reads the bytes again: mostly they are in the page cache. Starts to write them to the disk, so that the sync of the
-// import is short.
+// Reads the bytes again: mostly they are in the page cache.
 Status ReceivedFile::hash_piece(std::size_t piece) {
   std::vector<std::byte> buffer(kHashStep);
   for (std::uint64_t at = 0; at < length_of(piece); at += kHashStep) {
@@ -195,7 +243,6 @@ Status ReceivedFile::hash_piece(std::size_t piece) {
     WEFT_CHECK(read_exact(fd_.get(), piece * kPieceBytes + at, step, path_));
     hash_->update(step);
   }
-  start_writeback(fd_.get(), piece * kPieceBytes, length_of(piece));
   return {};
 }
 
@@ -207,6 +254,8 @@ Result<ReceivedFile::Verdict> ReceivedFile::verdict() {
     fd_.reset();
     note_.reset();
     WEFT_CHECK(remove_file(note_path_));
+    const MutexLock lock(mutex_);
+    closed_ = true;
     return Verdict::verified;
   }
   const bool was_doubtful = doubtful_;
@@ -224,6 +273,7 @@ Status ReceivedFile::restart() {
   const MutexLock lock(mutex_);
   got_.assign(got_.size(), 0);
   noted_.assign(noted_.size(), 0);
+  taken_.assign(taken_.size(), false);
   next_ = hashed_ = 0;
   hashing_ = false;
   doubtful_ = false;

@@ -3,161 +3,38 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
-#include <string_view>
+#include <utility>
 
 #include "base/text.h"
-#include "base/thread_pool.h"
 
 namespace weft {
 namespace {
 
-class Receiving {
- public:
-  Receiving(PullSource& source, const ReceiveOptions& options, std::span<const HubFile> files, const PullArea& area,
-            Progress& progress, std::atomic<bool>& failed)
-      : source_(source), options_(options), files_(files), area_(area), progress_(progress), failed_(failed) {}
+// Each has two descriptors open while it arrives.
+constexpr std::size_t kArrivingFilesMax = 256;
+// How long await() waits, and how often it looks whether it is cancelled.
+constexpr auto kAwaitTime = std::chrono::seconds(1);
+constexpr auto kAwaitStep = std::chrono::milliseconds(100);
 
-  Result<ReceivedBytes> run() {
-    std::uint64_t total = 0;
-    for (const HubFile& file : files_) total += file.size;
-    progress_.total(total);
-    ThreadPool pool(options_.connections);
-    pool.parallel_for(options_.connections, [this](std::size_t /*connection*/) { work(); });
-    const MutexLock lock(mutex_);
-    if (error_) return *error_;
-    if (!open_.empty()) return named(open_.front()->wanted(), Error{Errc::internal, "it was not verified"});
-    return ReceivedBytes{bytes_, resumed_, known_};
-  }
+Error interrupted() {
+  return {Errc::cancelled, "interrupted"};
+}
 
- private:
-  struct Work {
-    std::shared_ptr<ReceivedFile> file;  // null: there is nothing left to take
-    std::optional<std::size_t> piece;    // none: this connection opened the file just now
-  };
-
-  // One connection.
-  void work() {
-    for (bool goes_on = true; goes_on;) {
-      auto more = step();
-      goes_on = more.ok() && *more;
-      if (more.ok()) continue;
-      const MutexLock lock(mutex_);
-      if (!error_) error_ = std::move(more).error();
-      failed_ = true;
-      begun_.notify_all();
-    }
-  }
-
-  // Returns false if there is nothing left to take.
-  Result<bool> step() {
-    if (failed_ || progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
-    WEFT_TRY(const Work work, take());
-    if (!work.file) return false;
-    WEFT_CHECK(work.piece ? receive(*work.file, *work.piece) : begin(work.file));
-    WEFT_CHECK(settle(work.file));
-    return true;
-  }
-
-  // Pieces of the files that were opened first come first, so that few files are open. Waits for a file that another
-  // connection has just opened: it may have pieces.
-  Result<Work> take() {
-    UniqueLock lock(mutex_);
-    for (;; begun_.wait(lock)) {
-      for (const auto& file : open_)
-        if (const auto piece = file->take_piece()) return Work{file, piece};
-      if (next_ < files_.size() && !failed_) return open_next();
-      if (beginning_ == 0 || failed_) return Work{};
-    }
-  }
-
-  Result<Work> open_next() WEFT_REQUIRES(mutex_) {
-    const HubFile& wanted = files_[next_++];
-    auto file = ReceivedFile::open(area_.files(), area_.notes(), wanted);
-    if (!file.ok()) return named(wanted, std::move(file).error());
-    progress_.phase(fmt::format("file {} of {}: {}", next_, files_.size(), wanted.path));
-    ++beginning_;
-    return Work{std::move(file).value(), std::nullopt};
-  }
-
-  // Finds bytes that are on this node, and lets other connections receive the rest.
-  Status begin(const std::shared_ptr<ReceivedFile>& file) {
-    const std::uint64_t resumed = file->received();
-    resumed_ += resumed;
-    progress_.advance(resumed);
-    const Status copied = resumed == 0 && options_.known ? copy_known(*file) : Status{};
-    const MutexLock lock(mutex_);
-    if (copied.ok()) open_.push_back(file);
-    --beginning_;
-    begun_.notify_all();
-    return copied;
-  }
-
-  // If some known bytes cannot be read, the hub has them.
-  Status copy_known(ReceivedFile& file) {
-    Status written;
-    std::size_t piece = 0;
-    static_cast<void>(options_.known(file.wanted(), [&](std::span<const std::byte> bytes) -> Status {
-      file.doubt();
-      written = progress_.cancelled() ? Status(Error{Errc::cancelled, "interrupted"}) : write(file, piece, bytes);
-      return written;
-    }));
-    return written;
-  }
-
-  // Writes known bytes, which follow those before, from the first byte of the file on.
-  Status write(ReceivedFile& file, std::size_t& piece, std::span<const std::byte> bytes) {
-    known_ += bytes.size();
-    progress_.advance(bytes.size());
-    while (!bytes.empty()) {
-      const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), file.missing(piece).length));
-      WEFT_CHECK(file.write(piece, part));
-      bytes = bytes.subspan(part.size());
-      if (file.missing(piece).length == 0) WEFT_CHECK(file.note(piece++));
-    }
-    return {};
-  }
-
-  Status receive(ReceivedFile& file, std::size_t piece) {
-    const ByteSink sink = [&](std::span<const std::byte> bytes) -> Status {
-      WEFT_CHECK(file.write(piece, bytes));
-      progress_.advance(bytes.size());
-      bytes_ += bytes.size();
-      return {};
-    };
-    Status read = source_.read(file.wanted(), file.missing(piece), sink);
-    const Status noted = file.note(piece);
-    return read.ok() ? noted : read;
-  }
-
-  Status settle(const std::shared_ptr<ReceivedFile>& file) {
-    auto verdict = file->hash_ready();
-    if (!verdict.ok()) return named(file->wanted(), std::move(verdict).error());
-    if (*verdict != ReceivedFile::Verdict::verified) return {};
-    const MutexLock lock(mutex_);
-    std::erase(open_, file);
-    return {};
-  }
-
-  Error named(const HubFile& file, Error error) const {
-    error.message = fmt::format("{}: \"{}\": {}", source_.text(), printable(file.path), error.message);
-    return error;
-  }
-
-  PullSource& source_;
-  const ReceiveOptions& options_;
-  const std::span<const HubFile> files_;
-  const PullArea& area_;
-  Progress& progress_;
-  std::atomic<bool>& failed_;
-  std::atomic<std::uint64_t> bytes_{0}, resumed_{0}, known_{0};
-  Mutex mutex_;
-  std::vector<std::shared_ptr<ReceivedFile>> open_ WEFT_GUARDED_BY(mutex_);  // not verified yet
-  Condition begun_;                                                          // of beginning_, and of an error
-  std::size_t beginning_ WEFT_GUARDED_BY(mutex_) = 0;                        // files in begin()
-  std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;                             // the first file that was not opened
-  std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);                       // the first one
-};
+// Moves the largest files that an import can verify to the end, and returns the number of the first. Both parts are by
+// path.
+std::size_t move_arriving(std::vector<HubFile>& files, const std::function<bool(const HubFile&)>& into_import) {
+  const auto candidates = std::ranges::stable_partition(
+      files, [&](const HubFile& file) { return !file.sha256 || file.size < kArrivingFileMin || !into_import(file); });
+  std::ranges::sort(candidates, std::ranges::greater(), &HubFile::size);
+  const auto arriving = static_cast<std::ptrdiff_t>(std::min(candidates.size(), kArrivingFilesMax));
+  std::rotate(candidates.begin(), candidates.begin() + arriving, files.end());
+  const auto cut = files.end() - arriving;
+  std::ranges::sort(files.begin(), cut, {}, &HubFile::path);
+  std::ranges::sort(cut, files.end(), {}, &HubFile::path);
+  return static_cast<std::size_t>(cut - files.begin());
+}
 
 // Removes all entries below a directory that are neither a wanted file nor a directory of one. `below` is "" or ends
 // with '/'.
@@ -180,12 +57,275 @@ Status keep_only(const SafePath& directory, const std::string& below, const std:
 
 }  // namespace
 
-Result<ReceivedBytes> receive_files(PullSource& source, const ReceiveOptions& options, std::span<const HubFile> files,
-                                    const PullArea& area, Progress& progress, std::atomic<bool>& failed) {
+Receiving::Receiving(PullSource& source, ReceiveOptions options, std::span<const HubFile> files, const PullArea& area,
+                     Progress& progress, std::atomic<bool>& failed)
+    : source_(source),
+      options_(std::move(options)),
+      area_(area),
+      progress_(progress),
+      failed_(failed),
+      files_(files.begin(), files.end()),
+      first_arriving_(options_.into_import ? move_arriving(files_, options_.into_import) : files_.size()),
+      states_(files_.size()),
+      unverified_(first_arriving_),
+      undone_(files_.size()),
+      running_(options_.connections) {}
+
+Receiving::~Receiving() {
+  static_cast<void>(end());
+}
+
+Result<std::unique_ptr<Receiving>> Receiving::begin(PullSource& source, ReceiveOptions options,
+                                                    std::span<const HubFile> files, const PullArea& area,
+                                                    Progress& progress, std::atomic<bool>& failed) {
   std::set<std::string_view> wanted;
   for (const HubFile& file : files) wanted.insert(file.path);
   WEFT_CHECK(keep_only(area.files(), "", wanted));
-  return Receiving(source, options, files, area, progress, failed).run();
+  failed = false;
+  std::unique_ptr<Receiving> one(new Receiving(source, std::move(options), files, area, progress, failed));
+  WEFT_CHECK(one->make_places());
+  std::uint64_t total = 0;
+  for (std::size_t number = 0; number < one->first_arriving_; ++number) total += one->files_[number].size;
+  progress.total(total);
+  one->connections_.emplace(one->options_.connections);
+  for (unsigned i = 0; i < one->options_.connections; ++i) one->connections_->submit([&it = *one] { it.work(); });
+  return one;
+}
+
+// An import finds the files before their bytes are there.
+Status Receiving::make_places() const {
+  for (std::size_t number = first_arriving_; number < files_.size(); ++number) {
+    const auto made = ReceivedFile::open(area_.files(), area_.notes(), files_[number], HashedBy::import);
+    if (!made.ok()) return named(files_[number], made.error());
+  }
+  return {};
+}
+
+Status Receiving::wait_verified() {
+  UniqueLock lock(mutex_);
+  while (unverified_ > 0 && !error_) changed_.wait(lock);
+  return error_ ? Status{*error_} : Status{};
+}
+
+// Returns files_.size() if the file does not arrive.
+std::size_t Receiving::number_of(std::string_view path) const {
+  const auto from = files_.begin() + static_cast<std::ptrdiff_t>(first_arriving_);
+  const auto found = std::ranges::lower_bound(from, files_.end(), path, {}, &HubFile::path);
+  return found == files_.end() || found->path != path ? files_.size()
+                                                      : static_cast<std::size_t>(found - files_.begin());
+}
+
+std::optional<Digest> Receiving::expected(std::string_view path) const {
+  const std::size_t number = number_of(path);
+  return number == files_.size() ? std::nullopt : files_[number].sha256;
+}
+
+std::uint64_t Receiving::arrived(const Awaited& what) const {
+  const State& state = states_[what.number];
+  if (state.stage == Stage::done) return files_[what.number].size;
+  return state.file ? state.file->arrived(what.range.offset) : what.range.offset;
+}
+
+Result<std::uint64_t> Receiving::await(std::string_view path, Range range) {
+  const Awaited what{number_of(path), range};
+  if (what.number == files_.size()) return Error{Errc::internal, fmt::format("{} does not arrive", printable(path))};
+  const auto until = std::chrono::steady_clock::now() + kAwaitTime;
+  UniqueLock lock(mutex_);
+  awaited_ = what;
+  for (;; arrived_.wait_for(lock, kAwaitStep)) {
+    const std::uint64_t end = arrived(what);
+    const bool is_there = end >= range.offset + range.length;
+    if (!is_there && error_) return *error_;
+    if (!is_there && (ended_ || progress_.cancelled())) return interrupted();
+    if (is_there || std::chrono::steady_clock::now() >= until) return end;
+  }
+}
+
+Status Receiving::end() {
+  {
+    const MutexLock lock(mutex_);
+    if (undone_ > 0 && connections_) {
+      ended_ = true;
+      failed_ = true;
+    }
+    changed_.notify_all();
+  }
+  connections_.reset();
+  const MutexLock lock(mutex_);
+  return error_ ? Status{*error_} : Status{};
+}
+
+bool Receiving::is_doubtful(std::string_view path) const {
+  const MutexLock lock(mutex_);
+  for (std::size_t number = 0; number < files_.size(); ++number)
+    if (files_[number].path == path) return states_[number].doubtful;
+  return false;
+}
+
+// One connection.
+void Receiving::work() {
+  std::optional<Error> error;
+  for (bool goes_on = true; goes_on && !error;) {
+    auto more = step();
+    if (more.ok())
+      goes_on = *more;
+    else
+      error = std::move(more).error();
+  }
+  const MutexLock lock(mutex_);
+  --running_;
+  if (!error && running_ == 0 && undone_ > 0) error = Error{Errc::internal, "some files were not received"};
+  if (error && !error_ && !ended_) error_ = std::move(error);
+  if (error_) failed_ = true;
+  changed_.notify_all();
+  arrived_.notify_all();
+}
+
+// Returns false if there is nothing left to take.
+Result<bool> Receiving::step() {
+  if (failed_ || progress_.cancelled()) return interrupted();
+  WEFT_TRY(const Work work, take());
+  if (!work.file) return false;
+  WEFT_CHECK(work.piece ? receive(work) : begin_file(work));
+  WEFT_CHECK(settle(work));
+  return true;
+}
+
+// Pieces of the files that were opened first come first, so that few files are open. Waits for a file that another
+// connection has just opened: it may have pieces.
+Result<Receiving::Work> Receiving::take() {
+  UniqueLock lock(mutex_);
+  for (;; changed_.wait(lock)) {
+    if (failed_) return Work{};
+    WEFT_TRY(Work awaited, take_awaited());
+    if (awaited.file) return awaited;
+    for (const std::size_t number : open_)
+      if (const auto piece = states_[number].file->take_piece()) return Work{number, states_[number].file, piece};
+    while (next_ < files_.size() && states_[next_].stage != Stage::untouched) ++next_;
+    if (next_ < files_.size()) return open(next_);
+    if (beginning_ == 0) return Work{};
+  }
+}
+
+Result<Receiving::Work> Receiving::take_awaited() {
+  if (!awaited_) return Work{};
+  const State& state = states_[awaited_->number];
+  if (state.stage == Stage::untouched) return open(awaited_->number);
+  if (state.stage != Stage::open) return Work{};
+  const auto piece = state.file->take_piece_at(arrived(*awaited_));
+  return piece ? Work{awaited_->number, state.file, piece} : Work{};
+}
+
+Result<Receiving::Work> Receiving::open(std::size_t number) {
+  const HubFile& wanted = files_[number];
+  const HashedBy hashed_by = number < first_arriving_ ? HashedBy::receiver : HashedBy::import;
+  auto file = ReceivedFile::open(area_.files(), area_.notes(), wanted, hashed_by);
+  if (!file.ok()) return named(wanted, std::move(file).error());
+  if (number < first_arriving_)
+    progress_.phase(fmt::format("file {} of {}: {}", number + 1, files_.size(), wanted.path));
+  ++beginning_;
+  states_[number].stage = Stage::beginning;
+  states_[number].file = std::move(file).value();
+  return Work{number, states_[number].file};
+}
+
+// Finds bytes that are on this node, and lets other connections receive the rest.
+Status Receiving::begin_file(const Work& work) {
+  const std::uint64_t resumed = work.file->received();
+  resumed_ += resumed;
+  advance(work.number, resumed);
+  const bool may_be_known = options_.known && resumed == 0 && work.number < first_arriving_;
+  const Status copied = may_be_known ? copy_known(work) : Status{};
+  const MutexLock lock(mutex_);
+  State& state = states_[work.number];
+  state.doubtful = work.file->is_doubtful();
+  state.stage = Stage::open;
+  if (copied.ok()) open_.push_back(work.number);
+  --beginning_;
+  changed_.notify_all();
+  return copied;
+}
+
+// If some known bytes cannot be read, the hub has them.
+Status Receiving::copy_known(const Work& work) {
+  Status written;
+  std::size_t piece = 0;
+  static_cast<void>(options_.known(files_[work.number], [&](std::span<const std::byte> bytes) -> Status {
+    work.file->doubt();
+    written = progress_.cancelled() ? Status(interrupted()) : write_known(work, piece, bytes);
+    return written;
+  }));
+  return written;
+}
+
+// Writes known bytes, which follow those before, from the first byte of the file on.
+Status Receiving::write_known(const Work& work, std::size_t& piece, std::span<const std::byte> bytes) {
+  ReceivedFile& file = *work.file;
+  known_ += bytes.size();
+  advance(work.number, bytes.size());
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), file.missing(piece).length));
+    WEFT_CHECK(file.write(piece, part));
+    bytes = bytes.subspan(part.size());
+    if (file.missing(piece).length == 0) WEFT_CHECK(file.note(piece++));
+  }
+  return {};
+}
+
+Status Receiving::receive(const Work& work) {
+  const ByteSink sink = [&](std::span<const std::byte> bytes) -> Status {
+    WEFT_CHECK(work.file->write(*work.piece, bytes));
+    advance(work.number, bytes.size());
+    bytes_ += bytes.size();
+    tell_waiting(work.number);
+    return {};
+  };
+  Status read = source_.read(files_[work.number], work.file->missing(*work.piece), sink);
+  const Status noted = work.file->note(*work.piece);
+  return read.ok() ? noted : read;
+}
+
+Status Receiving::settle(const Work& work) {
+  const auto verdict = work.file->hash_ready();
+  if (!verdict.ok()) return named(files_[work.number], verdict.error());
+  if (*verdict != ReceivedFile::Verdict::verified && *verdict != ReceivedFile::Verdict::whole) return {};
+  {
+    const MutexLock lock(mutex_);
+    states_[work.number].stage = Stage::done;
+    states_[work.number].file.reset();
+    std::erase(open_, work.number);
+    --undone_;
+    if (work.number < first_arriving_) --unverified_;
+    changed_.notify_all();
+  }
+  tell_waiting(work.number);
+  return {};
+}
+
+// The import reports bytes that arrive into it.
+void Receiving::advance(std::size_t number, std::uint64_t bytes) {
+  if (number < first_arriving_) progress_.advance(bytes);
+}
+
+void Receiving::tell_waiting(std::size_t number) {
+  const MutexLock lock(mutex_);
+  if (!awaited_ || awaited_->number != number) return;
+  if (arrived(*awaited_) >= awaited_->range.offset + awaited_->range.length) arrived_.notify_all();
+}
+
+Error Receiving::named(const HubFile& file, Error error) const {
+  error.message = fmt::format("{}: \"{}\": {}", source_.text(), printable(file.path), error.message);
+  return error;
+}
+
+Result<std::vector<std::string>> drop_damaged(std::span<const HubFile> files, const PullArea& area) {
+  std::vector<std::string> damaged;
+  for (const HubFile& wanted : files) {
+    WEFT_TRY(const auto file, ReceivedFile::open(area.files(), area.notes(), wanted));
+    WEFT_TRY(const auto verdict, file->hash_ready());
+    if (verdict == ReceivedFile::Verdict::restarted) damaged.push_back(wanted.path);
+  }
+  return damaged;
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
 """A revision of a hub becomes a version: from a double of the hub, with every trouble that it can make."""
+import contextlib
 import hashlib
 import json
 import os
@@ -36,6 +37,11 @@ def pull(store, hub, *words, check=True, **extra):
 def pulled(store, hub, *words, **extra):
     """What `weft pull --json` says."""
     return json.loads(pull(store, hub, *words, "--json", **extra).stdout)
+
+
+def running_pull(store, hub):
+    return subprocess.Popen([WEFT, "--store", store.path, "pull", "hf:org/bert"], env=settings(hub), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def bytes_of(directory):
@@ -217,14 +223,23 @@ def test_files_of_a_version_that_is_removed_meanwhile_come_over_the_network(stor
     assert_version_is(store, tmp_path, "other/copy", repository)
 
 
-def test_a_large_file_is_written_once(store, hub, tmp_path):
-    """It becomes a pack as it lies."""
+@pytest.mark.parametrize("daemon", [False, True], ids=["alone", "daemon"])
+def test_a_large_file_is_written_once(store, hub, tmp_path, daemon):
+    """The file that its bytes arrive in becomes the pack, and the import has read it by then."""
     area = tmp_path / "repository"
     write_model(area, random_tensors(8, MIB, seed="large"))
     hub.add("org/bert", area)
-    pull(store, hub, "hf:org/bert")
+    hub.pace = 4 * MIB
+    with Daemon(store) if daemon else contextlib.nullcontext(), running_pull(store, hub) as process:
+        places = store.path / "pulls"
+        wait_until(lambda: any(places.glob("*/files/model.safetensors")))
+        [received] = places.glob("*/files/model.safetensors")
+        number = received.stat().st_ino
+        assert process.wait(60) == 0
     pack = max((store.path / "packs").glob("*.pack"), key=lambda path: path.stat().st_size)
+    assert pack.stat().st_ino == number
     assert pack.read_bytes() == (area / "model.safetensors").read_bytes()
+    assert store.weft("fsck").returncode == 0
 
 
 def test_one_large_file_comes_over_several_connections(store, hub, tmp_path):
@@ -302,6 +317,44 @@ def test_received_bytes_that_a_crash_damaged_are_received_again(store, hub, tmp_
     assert_version_is(store, tmp_path, "org/bert", area)
 
 
+@pytest.mark.parametrize("daemon", [False, True], ids=["alone", "daemon"])
+def test_a_pull_that_is_killed_while_the_import_reads_goes_on(store, hub, tmp_path, daemon):
+    area = tmp_path / "repository"
+    write_model(area, random_tensors(24, MIB, seed="killed while it reads"))
+    hub.add("org/bert", area)
+    hub.pace = 8 * MIB
+    with Daemon(store) if daemon else contextlib.nullcontext():
+        with running_pull(store, hub) as process:
+            wait_until(lambda: hub.sent["storage"] > 8 * MIB)
+            process.kill()
+        assert store.json("ls")["models"] == []
+        hub.pace = None
+        report = pulled(store, hub, "hf:org/bert")
+        assert report["received_bytes"] + report["resumed_bytes"] == report["bytes"]
+        assert report["resumed_bytes"] > 4 * MIB
+    assert_version_is(store, tmp_path, "org/bert", area)
+    assert store.weft("fsck").returncode == 0
+
+
+@pytest.mark.parametrize("daemon", [False, True], ids=["alone", "daemon"])
+def test_an_import_that_waits_for_a_stalled_server_is_interrupted(store, hub, repository, tmp_path, daemon):
+    hub.add("org/bert", repository)
+    hub.trouble("stall", path="*.safetensors", host="storage", bytes=MIB)
+    with Daemon(store) if daemon else contextlib.nullcontext():
+        with running_pull(store, hub) as process:
+            wait_until(lambda: hub.sent["storage"] > 0)
+            process.send_signal(signal.SIGINT)
+            begin = time.monotonic()
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == 130 and time.monotonic() - begin < 10
+        assert said.splitlines()[-1].startswith("weft: interrupted, the store is as it was")
+        assert store.json("ls")["models"] == []
+        hub.calm()
+        report = pulled(store, hub, "hf:org/bert")
+        assert report["received_bytes"] + report["resumed_bytes"] == report["bytes"]
+    assert_version_is(store, tmp_path, "org/bert", repository)
+
+
 def test_gc_removes_what_no_pull_goes_on_with(store, hub, repository):
     hub.add("org/bert", repository)
     hub.trouble("status", path="*.safetensors", host="hub", status=404, code="EntryNotFound")
@@ -377,6 +430,24 @@ def test_bad_answers_are_refused_by_name_and_publish_nothing(store, hub, reposit
     hub.trouble(kind, **arguments)
     assert_refused(pull(store, hub, "hf:org/bert", check=False), "hf:org/bert", *words)
     assert is_unchanged(store)
+
+
+@pytest.mark.parametrize("daemon", [False, True], ids=["alone", "daemon"])
+def test_a_wrong_byte_late_in_a_file_publishes_nothing(store, hub, repository, tmp_path, daemon):
+    """The next pull receives this file again, and no other one."""
+    write_model(tmp_path / "second", random_tensors(1, MIB, seed="second"))
+    (tmp_path / "second/model.safetensors").rename(repository / "second.safetensors")
+    hub.add("org/bert", repository)
+    size = (repository / "model.safetensors").stat().st_size
+    hub.trouble("damage", path="*/model.safetensors", host="storage", at=size - 5)
+    with Daemon(store) if daemon else contextlib.nullcontext():
+        assert_refused(pull(store, hub, "hf:org/bert", check=False), "hf:org/bert", "model.safetensors", "SHA-256")
+        assert store.json("ls")["models"] == []
+        hub.calm()
+        report = pulled(store, hub, "hf:org/bert")
+        assert report["received_bytes"] == size
+    assert_version_is(store, tmp_path, "org/bert", repository)
+    assert store.weft("fsck").returncode == 0
 
 
 def test_what_the_hub_does_not_have(store, hub, repository):

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/arrival.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/pack.h"
 #include "weft/model/manifest.h"
@@ -91,6 +92,9 @@ struct ImportOptions {
   // In addition to `paths`. weft does not read these bytes, so that the formats see none of them: no file that says
   // something about other files may be here, such as a config.json or an index of shards.
   std::vector<StoredFile> stored{};
+  // Files below `paths` that arrive while the import reads them, each with the SHA-256 that it must have: Errc::corrupt
+  // names a file with another one, and nothing is published. Outlives the import. Not for a data set. Null: none.
+  ArrivingFiles* arriving = nullptr;
   Links links = Links::refuse;
   std::string name;
   bool dataset = false;  // publish a data set: files are not cut into tensors, small ones are bundled

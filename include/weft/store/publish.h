@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/arrival.h"
 #include "weft/content.h"
 #include "weft/model/version_content.h"
 #include "weft/result.h"
@@ -95,10 +96,11 @@ struct PlainSums {
   std::vector<std::uint64_t> sizes;  // together the bytes of the source
   std::vector<Digest> digests = {};  // the plain SHA-256 of each; complete after Import::finish_sums()
 };
-// An import passes the bytes of a source on to these while it stores them.
+// How an import reads a source: it passes the bytes on to these while it stores them, and waits for bytes that arrive.
 struct ByteUses {
   SeenBytes seen = {};
   std::shared_ptr<PlainSums> sums = {};  // none: no plain SHA-256
+  AwaitBytes await = {};                 // of a file that arrives meanwhile
 };
 
 // Passes the bytes of an encoded manifest to its argument, once. They are valid during that call.
@@ -112,6 +114,7 @@ class Import {
   // the file, none empty). Returns an extent for each range. Known content is compared with the stored bytes and not
   // stored again. If the stored bytes differ, it is stored again, and the damaged copy is dead. A file with no large
   // part known becomes a pack of its own. Errc::changed: the file changed meanwhile; `where` starts messages.
+  // Errc::busy: a file that arrived is still open for writing.
   virtual Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Take take,
                                           Progress& progress, const ByteUses& uses) = 0;
   Result<std::vector<Extent>> add(int fd, std::string_view where, std::span<const Range> ranges, Progress& progress) {

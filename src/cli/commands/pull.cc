@@ -123,17 +123,26 @@ class PullCommand final : public Command {
   }
 
  private:
-  // Looks up the files again: meanwhile another pull may have published the version. A version that the import was to
-  // take files from may be removed before the import: then the files come over the network.
+  // Looks up the files again: meanwhile another pull may have published the version.
   Result<int> pull_into(const Context& context, const PullArea& area) {
     for (bool again = false;; again = true) {
       WEFT_CHECK(look_up(context));
       if (stored_) return finish(context);
-      WEFT_CHECK(receive(context, area));
-      auto code = publish(context);
-      const bool lacks_stored = !code.ok() && code.error().code == Errc::not_found && !options_.stored.empty();
-      if (!lacks_stored || again) return code;
+      const auto report = receive_and_import(context, area);
+      if (report.ok()) return show(context, *report);
+      WEFT_TRY(const bool can_repeat, clean_up(report.error(), area));
+      if (!can_repeat || again) return report.error();
     }
+  }
+
+  // Drops wrong bytes after an import has failed. True if the pull may succeed when it is repeated: a version that the
+  // import was to take files from was removed meanwhile, or the wrong bytes were an earlier pull's.
+  Result<bool> clean_up(const Error& error, const PullArea& area) {
+    if (!receiving_ || !receiving_->end().ok()) return false;
+    if (error.code == Errc::not_found) return !options_.stored.empty();
+    if (error.code != Errc::corrupt) return false;
+    WEFT_TRY(const auto damaged, drop_damaged(wanted_, area));
+    return std::ranges::any_of(damaged, [this](const std::string& path) { return receiving_->is_doubtful(path); });
   }
 
   Result<std::unique_ptr<PullSource>> open_source_of(const Context& context) {
@@ -187,9 +196,42 @@ class PullCommand final : public Command {
     return bytes;
   }
 
-  // Receives all files but those that the import can take from stored versions.
-  Status receive(const Context& context, const PullArea& area) {
-    std::vector<HubFile> wanted;
+  // Receives all files but those that the import can take from stored versions. The large ones arrive while the import
+  // reads them.
+  Result<ImportReport> receive_and_import(const Context& context, const PullArea& area) {
+    choose_files(area);
+    receiving_.reset();
+    std::unique_ptr<Store> store;  // closed before the import opens it
+    if (!known_.empty()) {
+      WEFT_TRY(store, context.open_to_read());
+    }
+    ReceiveOptions options;
+    if (source_->kind() == VersionKind::model)
+      options.into_import = [this](const HubFile& file) { return known_at(file.path) == nullptr; };
+    options.known = [&](const HubFile& file, const ByteSink& sink) -> Status {
+      const KnownFile* known = known_at(file.path);
+      return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
+    };
+    ProgressBar bar = context.progress();
+    WEFT_TRY(receiving_, Receiving::begin(*source_, std::move(options), wanted_, area, bar, failed_));
+    const Status verified = receiving_->wait_verified();
+    if (!verified.ok() || !receiving_->any_arrive()) static_cast<void>(receiving_->end());
+    store.reset();
+    options_.arriving = receiving_->any_arrive() ? receiving_.get() : nullptr;
+    auto report = verified.ok() ? import(context) : Result<ImportReport>(verified.error());
+    const Status received = receiving_->end();
+    count(receiving_->bytes());
+    if (report.ok() || received.ok()) return report;
+    return received.error();
+  }
+
+  void count(const ReceivedBytes& received) {
+    if (received_.bytes == 0) received_.resumed = received.resumed;  // else they are of this pull
+    received_.bytes += received.bytes;
+  }
+
+  void choose_files(const PullArea& area) {
+    wanted_.clear();
     options_.stored.clear();
     options_.paths.clear();
     for (const HubFile& file : files()) {
@@ -197,23 +239,9 @@ class PullCommand final : public Command {
       if (known != nullptr && known->is_reusable)
         options_.stored.push_back({file.path, known->version, known->from, file.size});
       else
-        wanted.push_back(file);
+        wanted_.push_back(file);
     }
-    if (!wanted.empty()) options_.paths = {area.files().str()};
-    std::unique_ptr<Store> store;  // closed before the import opens it
-    if (!known_.empty()) {
-      WEFT_TRY(store, context.open_to_read());
-    }
-    ReceiveOptions options;
-    options.known = [&](const HubFile& file, const ByteSink& sink) -> Status {
-      const KnownFile* known = known_at(file.path);
-      return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
-    };
-    ProgressBar bar = context.progress();
-    WEFT_TRY(const ReceivedBytes received, receive_files(*source_, options, wanted, area, bar, failed_));
-    if (received_.bytes == 0) received_.resumed = received.resumed;  // else they are of this pull
-    received_.bytes += received.bytes;
-    return {};
+    if (!wanted_.empty()) options_.paths = {area.files().str()};
   }
 
   // The owner of the store receives into the store, so that the import takes large files as they are. Another user
@@ -237,7 +265,7 @@ class PullCommand final : public Command {
     return directory / kPullsFolder;
   }
 
-  Result<int> publish(const Context& context) {
+  Result<ImportReport> import(const Context& context) {
     options_.name = name_;
     options_.dataset = source_->kind() == VersionKind::dataset;
     if (!options_.dataset) options_.take = Take::move;
@@ -245,7 +273,12 @@ class PullCommand final : public Command {
     options_.default_message = listing_.description;
     options_.source_commit = listing_.commit;
     WEFT_TRY(const auto writer, context.writer());
-    WEFT_TRY(const ImportReport report, writer->import(options_));
+    auto report = writer->import(options_);
+    if (report.ok() || report.error().code != Errc::corrupt) return report;
+    return Error{Errc::corrupt, fmt::format("{}: {}", source_->text(), report.error().message)};
+  }
+
+  Result<int> show(const Context& context, const ImportReport& report) const {
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
     if (!listing_.access.empty())
@@ -331,7 +364,9 @@ class PullCommand final : public Command {
   std::uint64_t bytes_ = 0;
   std::optional<VersionRow> stored_;  // the version that has the commit
   std::vector<KnownFile> known_;      // by path
+  std::vector<HubFile> wanted_;       // the files that have to be received
   std::atomic<bool> failed_{false};
+  std::unique_ptr<Receiving> receiving_;
   ReceivedBytes received_;
   ImportOptions options_;
 };

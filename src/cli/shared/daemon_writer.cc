@@ -22,6 +22,13 @@ Status send_file(const SourceFile& file, const control::SendMore& more) {
   return more("{}", std::move(fds));
 }
 
+Status send_arrived(const SourceFile& file, Range range, const control::SendMore& more) {
+  if (!file.await) return Error{Errc::invalid, fmt::format("weftd: {} does not arrive", file.where)};
+  const auto end = file.await(range);
+  const Arrived arrived = end.ok() ? Arrived{*end} : Arrived{0, OpenFailure{end.error()}};
+  return more(encode_fields(arrived), {});
+}
+
 // Returns a handler for the daemon's questions about these files, for the versions that it removes, and for its
 // progress.
 control::OnEvent answered_with(const std::vector<SourceFile>& files, std::vector<VersionName>& removed,
@@ -29,10 +36,11 @@ control::OnEvent answered_with(const std::vector<SourceFile>& files, std::vector
   return [&, shown = shown_by(progress)](control::Message& message, const control::SendMore& more) -> Status {
     WEFT_TRY(const ImportEvent event, decode_fields<ImportEvent>(message.body));
     if (event.removed) return removed.push_back(*event.removed), Status{};
-    if (!event.files && !event.open) return shown(message, more);
-    const std::uint64_t number = event.files ? *event.files : *event.open;
+    if (!event.files && !event.open && !event.await) return shown(message, more);
+    const std::uint64_t number = event.files ? *event.files : event.open ? *event.open : event.await->file;
     if (number >= files.size())
       return Error{Errc::invalid, fmt::format("weftd: asked for file {} of {}", number, files.size())};
+    if (event.await) return send_arrived(files[number], {event.await->offset, event.await->length}, more);
     return event.files ? more(encode_files(files, number), {}) : send_file(files[number], more);
   };
 }

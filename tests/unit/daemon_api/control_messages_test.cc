@@ -163,6 +163,11 @@ TEST_CASE("files travel in messages of bounded size, and no more of them than we
   SourceFile stored{.path = "b.bin", .where = "a.bin of m@1", .size = 7, .stored = "m@1", .stored_path = "a.bin"};
   REQUIRE(decode_files(parsed(encode_files(std::span(&stored, 1), 0)), 1, one).ok());
   CHECK((one[0].stored == "m@1" && one[0].stored_path == "a.bin" && one[0].size == 7));
+  CHECK_FALSE(one[0].expected);
+  one.clear();
+  SourceFile arriving{.path = "c.bin", .where = "/pulls/c.bin", .size = 7, .expected = Digest{}};
+  REQUIRE(decode_files(parsed(encode_files(std::span(&arriving, 1), 0)), 1, one).ok());
+  CHECK(one[0].expected == Digest{});
   one.clear();
   CHECK(decode_files(parsed(R"({"files":[["a","/a",1],["b","/b",1]]})"), 1, one).error().code == Errc::invalid);
   CHECK(decode_files(parsed(R"({"files":[]})"), 1, one).error().code == Errc::invalid);

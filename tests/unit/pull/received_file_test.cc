@@ -2,6 +2,7 @@
 #include "pull/received_file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
 #include <filesystem>
 #include <fstream>
@@ -173,4 +174,29 @@ TEST_CASE("received: a file that the disk cannot hold is refused at once, and ta
     CHECK(refused.error().code == Errc::no_space);
     CHECK(must(list_directory(place.files)).empty());
   }
+}
+
+TEST_CASE("received: a file that an import hashes is closed before its last byte counts as there") {
+  const Place place;
+  const std::string content = content_of(kSize);
+  const HubFile wanted = wanted_of(content);
+  const auto file = must(ReceivedFile::open(place.files, place.notes, wanted, HashedBy::import));
+  REQUIRE(file->take_piece_at(kPieceBytes + 1) == 1);
+  CHECK_FALSE(file->take_piece_at(kPieceBytes));
+  receive(*file, 1, content);
+  CHECK(file->arrived(kPieceBytes) == kSize - 1);
+  CHECK(file->arrived(0) == 0);
+  REQUIRE(file->take_piece() == 0);
+  CHECK_FALSE(file->take_piece());
+  receive(*file, 0, content, 1000);
+  CHECK(file->arrived(0) == 1000);
+  CHECK(must(file->hash_ready()) == Verdict::incomplete);
+  receive(*file, 0, content);
+  CHECK(file->arrived(0) == kSize - 1);
+  CHECK(must(file->hash_ready()) == Verdict::whole);
+  CHECK(file->arrived(0) == kSize);
+  CHECK(not_written(must(open_file(place.files / wanted.path, O_RDONLY)).get()));
+  CHECK(must(file->hash_ready()) == Verdict::incomplete);
+  CHECK(place.notes_left() == 1);
+  CHECK(must(place.open(wanted)->hash_ready()) == Verdict::verified);
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,15 +30,35 @@ class FixedSource final : public PullSource {
   std::optional<std::string> tag() const override { return std::nullopt; }
   std::string key() const override { return "key"; }
   Result<PullListing> list() override { return PullListing{}; }
-  Status read(const HubFile& /*file*/, Range range, const ByteSink& sink) override {
+  Status read(const HubFile& file, Range range, const ByteSink& sink) override {
     sent += range.length;
+    {
+      UniqueLock lock(mutex_);
+      order_.push_back(file.path);
+      opened_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return closed_ != file.path; });
+    }
     return sink(as_bytes(content_.substr(range.offset, range.length)));
+  }
+
+  // A read of this file waits until another path is given.
+  void close(const std::string& path) {
+    const MutexLock lock(mutex_);
+    closed_ = path;
+    opened_.notify_all();
+  }
+  std::vector<std::string> order() {  // the path of each read
+    const MutexLock lock(mutex_);
+    return order_;
   }
 
   std::atomic<std::uint64_t> sent{0};
 
  private:
   const std::string content_;
+  Mutex mutex_;
+  Condition opened_;
+  std::string closed_ WEFT_GUARDED_BY(mutex_);
+  std::vector<std::string> order_ WEFT_GUARDED_BY(mutex_);
 };
 
 HubFile listed(const std::string& path, std::size_t size, const std::string& content) {
@@ -45,13 +66,19 @@ HubFile listed(const std::string& path, std::size_t size, const std::string& con
 }
 
 struct Place {
+  Result<std::unique_ptr<Receiving>> begin(PullSource& source, const std::vector<HubFile>& files) {
+    return Receiving::begin(source, options, files, area, no_progress(), failed);
+  }
   Result<ReceivedBytes> receive(PullSource& source, const std::vector<HubFile>& files) {
-    std::atomic<bool> failed{false};
-    return receive_files(source, options, files, area, no_progress(), failed);
+    WEFT_TRY(const auto receiving, begin(source, files));
+    WEFT_CHECK(receiving->wait_verified());
+    WEFT_CHECK(receiving->end());
+    return receiving->bytes();
   }
 
   TempDir dir;
   PullArea area = must(PullArea::open(must(SafePath::open_owned(dir.path())) / kPullsFolder, "key", {}));
+  std::atomic<bool> failed{false};
   ReceiveOptions options{[](const HubFile& file, const ByteSink&) -> Status {
     return Error{Errc::not_found, file.path};
   }};
@@ -87,4 +114,80 @@ TEST_CASE("receiving: wrong known bytes come from the source instead") {
   const ReceivedBytes got = must(place.receive(source, {listed("a", 5, "right")}));
   CHECK(got.bytes == 5);
   CHECK(got.known == 5);
+}
+
+namespace {
+
+const std::string& large() {
+  static const std::string content(kArrivingFileMin + 7, 'l');
+  return content;
+}
+
+HubFile arriving(const std::string& path, const std::string& content = large()) {
+  return listed(path, large().size(), content);
+}
+
+}  // namespace
+
+TEST_CASE("receiving: the bytes that an import waits for come first, after the files that it needs whole") {
+  Place place;
+  place.options.into_import = [](const HubFile& file) { return file.path != "known"; };
+  place.options.connections = 1;
+  FixedSource source(large());
+  source.close("small");
+  const auto receiving =
+      must(place.begin(source, {arriving("a"), arriving("b"), arriving("known"), listed("small", 5, "lllll")}));
+  CHECK(receiving->any_arrive());
+  CHECK_FALSE(receiving->expected("known"));
+  CHECK_FALSE(receiving->expected("small"));
+  CHECK(receiving->expected("b") == arriving("b").sha256);
+  CHECK(must(stat_file(place.area.files() / "b")).st_size == static_cast<off_t>(large().size()));
+  CHECK(must(receiving->await("b", {3, 4})) == 3);  // after a second: nothing is there yet
+  source.close("a");
+  must(receiving->wait_verified());
+  CHECK(must(receiving->await("b", {0, large().size()})) == large().size());
+  source.close("");
+  CHECK(must(receiving->await("a", {0, 1})) >= 1);
+  must(receiving->end());
+  CHECK(source.order() == std::vector<std::string>{"known", "small", "b", "a"});
+}
+
+TEST_CASE("receiving: an error ends the wait of the import, and so does the end") {
+  Place place;
+  place.options.into_import = [](const HubFile&) { return true; };
+  {
+    FixedSource source("short");
+    const auto receiving = must(place.begin(source, {arriving("a")}));
+    const auto end = receiving->await("a", {0, large().size()});
+    REQUIRE_FALSE(end.ok());
+    CHECK(receiving->end().error().message == end.error().message);
+  }
+  FixedSource source(large());
+  source.close("a");
+  const auto receiving = must(place.begin(source, {arriving("a")}));
+  source.close("");
+  must(receiving->end());
+  must(receiving->end());
+}
+
+TEST_CASE("receiving: wrong bytes of an import are dropped, and come again") {
+  Place place;
+  place.options.into_import = [](const HubFile&) { return true; };
+  FixedSource source(large());
+  const std::vector<HubFile> files{arriving("a"), arriving("b", "other content")};
+  {
+    const auto receiving = must(place.begin(source, files));
+    CHECK(must(receiving->await("b", {0, large().size()})) == large().size());
+    CHECK(must(receiving->await("a", {0, large().size()})) == large().size());
+    must(receiving->end());
+    CHECK_FALSE(receiving->is_doubtful("b"));
+  }
+  CHECK(must(drop_damaged(files, place.area)) == std::vector<std::string>{"b"});
+  const auto receiving = must(place.begin(source, files));
+  CHECK(must(receiving->await("b", {0, large().size()})) == large().size());
+  CHECK(must(receiving->await("a", {0, large().size()})) == large().size());
+  must(receiving->end());
+  CHECK(receiving->is_doubtful("a"));
+  CHECK_FALSE(receiving->is_doubtful("b"));
+  CHECK(receiving->bytes().bytes == large().size());
 }
