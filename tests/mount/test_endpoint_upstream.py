@@ -1,10 +1,10 @@
 """The endpoint of weftd with an upstream: what the store lacks is pulled from a hub, once, however many clients ask."""
 import concurrent.futures
 import filecmp
-import json
 import os
 import pathlib
 import signal
+import threading
 import time
 
 import pytest
@@ -203,9 +203,7 @@ def test_hostile_names_reach_neither_the_upstream_nor_a_program(node):
     assert node.hub.asked() == [] and children_of(node.running.pid) == []
 
 
-def test_an_upstream_in_trouble(node, repository, source):
-    """It stalls, says 429, and fails a pull: clients get an error that says when to come again, and never a wrong byte."""
-    node.store.publish(source, name="own/m")
+def test_an_upstream_that_refuses_for_a_while(node, repository, source):
     node.hub.trouble("status", path="/api/models/org/m/revision/*", status=429, fields={"Retry-After": "1"})
     begin = time.monotonic()
     answer = node.ask("api/models/org/m")
@@ -214,15 +212,28 @@ def test_an_upstream_in_trouble(node, repository, source):
     asked = len(node.hub.asked())
     for _ in range(5):
         assert node.ask("org/m/resolve/main/config.json", "HEAD").status == 503
-    assert len(node.hub.asked()) == asked
-    assert node.client(SNAPSHOT, "own/m", "")  # the store's own models are served all the same
-    node.hub.calm()
+    assert len(node.hub.asked()) == asked and node.figure("weft_hub_pulls_total") == 0
+
+
+def test_an_upstream_that_does_not_answer(node, repository, source):
+    node.store.publish(source, name="own/m")
+    goes_on = threading.Event()
+    node.hub.on_request = lambda request: goes_on.wait(60)
+    begin = time.monotonic()
+    answer = node.ask("org/m/resolve/main/config.json", "HEAD")
+    assert answer.status == 503 and int(answer.fields["Retry-After"]) >= 1 and 6 < time.monotonic() - begin < 10
+    begin = time.monotonic()
+    assert node.ask("own/m/resolve/main/config.json").body == b"{}" and time.monotonic() - begin < 5
+    goes_on.set()
+    wait_until(lambda: node.ask("org/m/resolve/main/config.json").status == 200, seconds_max=60 * PATIENCE)
+
+
+def test_a_pull_that_fails(node, repository):
+    """A client gets an error that says when to come again, and never a wrong byte."""
     node.hub.trouble("damage", path="*model.safetensors")
-    assert node.ask("api/models/org/m/revision/main").status == 503  # remembered
-    repository.tags["v1"] = repository.branches["main"]
-    node.ask("api/models/org/m/revision/v1")
+    assert node.ask("api/models/org/m").status == 200
     wait_until(lambda: node.figure("weft_hub_pull_failures_total") == 1, seconds_max=60 * PATIENCE)
-    refused = node.ask("org/m/resolve/v1/model.safetensors")
+    refused = node.ask("org/m/resolve/main/model.safetensors")
     assert refused.status == 503 and int(refused.fields["Retry-After"]) <= 30
     assert "model.safetensors" in node.running.said()
 
