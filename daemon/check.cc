@@ -12,7 +12,7 @@
 #include "control/client.h"
 #include "control/server.h"
 #include "daemon/config.h"
-#include "endpoint/token_file.h"
+#include "daemon/hub_service.h"
 #include "os/beneath.h"
 #include "os/entries.h"
 #include "os/lookups/own_address.h"
@@ -92,8 +92,8 @@ class NodeCheck {
     if (!config_.hub_listen) return;
     const auto& [host, port] = *config_.hub_listen;
     note("hub.listen", check_own_address(host, is_served() ? std::uint16_t{0} : port));
-    if (config_.hub_token_file.empty()) return;
-    if (const auto token = HubToken::read(config_.hub_token_file); !token.ok()) note("hub.token_file", token.error());
+    note("hub.token_file", check_hub_token(config_));
+    note("hub.upstream_token_file", check_upstream_token(config_));
   }
 
   void check_pem(std::string_view key, const std::string& path, std::string_view marker) {

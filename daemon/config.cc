@@ -130,13 +130,28 @@ bool is_loopback(std::string_view host) {
   return host == "::1" || (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos);
 }
 
+void set_upstream(const Values& values, Config& config) {
+  constexpr std::string_view kKey = "hub.upstream";
+  const std::string url = values.text(kKey);
+  config.hub_upstream_token_file = values.text("hub.upstream_token_file");
+  if (url.empty() || url.starts_with("https://") || url.starts_with("http://"))
+    config.hub_upstream = url;
+  else
+    values.wrong(kKey, "a URL, such as https://huggingface.co");
+  if (url.empty() && !config.hub_upstream_token_file.empty())
+    values.add("hub.upstream_token_file", "expected hub.upstream with it: the token is for this hub");
+}
+
 // Clients from other machines prove that they may read the models.
 void set_hub(const Values& values, Config& config) {
   constexpr std::string_view kKey = "hub.listen";
   config.hub_token_file = values.text("hub.token_file");
+  set_upstream(values, config);
   const std::string text = values.text(kKey);
   if (text.empty() && !config.hub_token_file.empty())
     values.add("hub.token_file", "expected hub.listen with it: the token is for its clients");
+  if (text.empty() && !config.hub_upstream.empty())
+    values.add("hub.upstream", "expected hub.listen with it: its clients ask for what is pulled");
   if (text.empty()) return;
   auto parsed = parse_listen(text);
   if (!parsed.ok() || parsed->port == 0) return values.wrong(kKey, "HOST:PORT or [HOST]:PORT");

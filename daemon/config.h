@@ -29,6 +29,8 @@ struct Config {
   std::uint16_t metrics_port = 0;
   std::optional<ListenAddress> hub_listen;  // for clients of a model hub
   std::string hub_token_file;
+  std::string hub_upstream;  // URL of the hub that has what the store lacks; "": none
+  std::string hub_upstream_token_file;
   std::chrono::seconds drain{0};
   std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;

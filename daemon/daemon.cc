@@ -18,9 +18,8 @@
 #include "base/log.h"
 #include "control/server.h"
 #include "daemon/follow.h"
+#include "daemon/hub_service.h"
 #include "daemon/parts.h"
-#include "endpoint/hub_endpoint.h"
-#include "endpoint/token_file.h"
 #include "http/server.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
@@ -46,9 +45,6 @@ void notify(const std::string& socket, std::string_view state) {
 }
 
 constexpr auto kGrace = std::chrono::seconds(10);  // time for cancelled requests to end
-
-// The disk of a client that stores a model may stall for longer than a reader of metrics.
-constexpr auto kHubPatience = std::chrono::seconds(60);
 
 constexpr std::uint64_t kImportsPart = 4;  // imports that run at once have a quarter of the memory
 constexpr std::uint64_t kImportsMin = 512U << 20U;
@@ -126,8 +122,8 @@ class Daemon {
     serve_restore(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
-    WEFT_CHECK(serve_metrics());
     WEFT_CHECK(serve_hub());
+    WEFT_CHECK(serve_metrics());  // once all metrics are added
     if (config_.get()->clustered()) follow_ = std::make_unique<Follow>(*store_, *bytes_);
     starting_ = false;
     server_->start();
@@ -151,20 +147,8 @@ class Daemon {
   Status serve_hub() {
     const auto config = config_.get();
     if (!config->hub_listen) return {};
-    std::optional<HubToken> token;
-    if (!config->hub_token_file.empty()) {
-      WEFT_TRY(token, HubToken::read(config->hub_token_file));
-    }
-    hub_ = std::make_unique<HubEndpoint>(*store_, bytes_->fetcher, token);
-    HttpServer::Options options;
-    options.address = config->hub_listen->host;
-    options.port = config->hub_listen->port;
-    options.connections_max = limits::kHubClientsMax;
-    options.patience = kHubPatience;
-    options.body_max = limits::kHubBodyMax;
-    options.name = fmt::format("hub.listen port {}", options.port);
-    WEFT_TRY(hub_server_,
-             HttpServer::open(std::move(options), [this](const HttpRequest& request) { return hub_->reply(request); }));
+    WEFT_TRY(hub_, HubService::open(*config, *store_, bytes_->fetcher));
+    hub_->add_figures(figures_);
     return {};
   }
 
@@ -248,6 +232,7 @@ class Daemon {
   Result<bool> stop() {
     say("STOPPING=1");
     auto_gc_->stop();
+    if (hub_) hub_->end_pulls();
     log_info("ending: requests have {} s", config_.get()->drain.count());
     const bool drained = server_->drain(config_.get()->drain, kGrace);
     if (!drained) log_error("requests that hang are left");
@@ -274,9 +259,8 @@ class Daemon {
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
-  std::unique_ptr<HttpServer> metrics_;
-  std::unique_ptr<HubEndpoint> hub_;  // null without hub.listen, as hub_server_
-  std::unique_ptr<HttpServer> hub_server_;
+  std::unique_ptr<HubService> hub_;      // null without hub.listen
+  std::unique_ptr<HttpServer> metrics_;  // its text reads the parts above
 };
 
 }  // namespace

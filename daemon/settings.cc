@@ -40,6 +40,8 @@ constexpr std::array kSettings = {
     Setting{"etcd.key", text, "FILE", "key of the client certificate", false},
     Setting{"hub.listen", text, "HOST:PORT", "address for clients of a model hub (default: none)", false},
     Setting{"hub.token_file", text, "FILE", "file with the token that these clients have to send", false},
+    Setting{"hub.upstream", text, "URL", "pull what these clients ask for, and the store lacks, from this hub", false},
+    Setting{"hub.upstream_token_file", text, "FILE", "file with the token for hub.upstream", false},
     Setting{"control.publish", list, "WHO", "a user, or @GROUP, that may publish and tag", true},
     Setting{"control.remove", list, "WHO", "a user, or @GROUP, that may remove versions", true},
     Setting{"control.gc", list, "WHO", "a user, or @GROUP, that may collect garbage", true},

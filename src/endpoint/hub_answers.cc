@@ -3,12 +3,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/limits.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -50,6 +55,13 @@ Result<std::vector<std::string>> paths_in_json(const std::string& body) {
   return out;
 }
 
+// Clients read the time with a fraction.
+std::string hub_time(std::uint64_t time_ns) {
+  std::string text = utc_time(time_ns);
+  if (text.ends_with('Z')) text.replace(text.size() - 1, 1, ".000Z");
+  return text;
+}
+
 }  // namespace
 
 HttpReply hub_json(std::string json) {
@@ -67,6 +79,45 @@ HttpReply hub_refusal(int status, std::string_view code, std::string_view messag
 
 HttpReply hub_failure(const Error& error) {
   return hub_refusal(may_succeed_later(error.code) ? 503 : 500, "", error.message);
+}
+
+HttpReply no_file(std::string_view path, std::string_view where, const std::string& commit) {
+  HttpReply reply = hub_refusal(404, "EntryNotFound", fmt::format("no file {} in {}", printable(path), where));
+  reply.fields.emplace_back("X-Repo-Commit", commit);
+  return reply;
+}
+
+HttpFields file_fields(const ServedFile& file, std::string etag, const std::string& commit) {
+  return {{"ETag", std::move(etag)}, {"X-Repo-Commit", commit}, {"X-Linked-Size", std::to_string(file.size)}};
+}
+
+void write_repository(JsonWriter& json, const VersionRow& version, const std::string& commit) {
+  const bool is_dataset = version.kind == VersionKind::dataset;
+  json.member("id", version.model_name);
+  if (!is_dataset) json.member("modelId", version.model_name);
+  if (const auto author = split_name(version.model_name).first; !author.empty()) json.member("author", author);
+  json.member("sha", commit).member("lastModified", hub_time(version.time_ns));
+  json.member("createdAt", hub_time(version.time_ns)).member("private", false).member("gated", false);
+  json.member("disabled", false).member("downloads", 0).member("likes", 0).key("tags").begin_array().end_array();
+}
+
+void write_ref(JsonWriter& json, std::string_view name, std::string_view area, const std::string& commit) {
+  json.begin_object().member("name", name).member("ref", fmt::format("refs/{}/{}", area, name));
+  json.member("targetCommit", commit).end_object();
+}
+
+bool is_true_argument(const HttpRequest& request, std::string_view name) {
+  const auto argument = request.argument(name);
+  return argument && (*argument == "1" || std::ranges::equal(*argument, std::string_view("true"), {}, lower_ascii));
+}
+
+HttpReply with_etag(const HttpRequest& request, HttpReply reply) {
+  const auto* const text = std::get_if<std::string>(&reply.body);
+  if (reply.status != 200 || text == nullptr || request.method == HttpRequest::Method::post) return reply;
+  const Digest digest = sha256(std::as_bytes(std::span(*text)));
+  const std::string etag = fmt::format("\"{}\"", to_hex(digest).substr(0, kCommitDigits));
+  reply.fields.emplace_back("ETag", etag);
+  return request.has_content(etag) ? http_not_modified(std::move(reply.fields)) : std::move(reply);
 }
 
 Result<std::vector<std::string>> named_paths(const HttpRequest& request) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "endpoint/hub_answers.h"
+#include "endpoint/listed_answers.h"
 #include "endpoint/served_listing.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -26,13 +28,11 @@ using What = HubRoute::What;
 using Method = HttpRequest::Method;
 
 constexpr auto kTrimPause = std::chrono::seconds(5);
+// Clients of a hub wait ten seconds for an answer.
+constexpr auto kUpstreamWait = std::chrono::seconds(8);
 
 bool is_missing(const Error& error) {
   return error.code == Errc::not_found || error.code == Errc::not_dir;
-}
-
-bool is_true(std::optional<std::string_view> argument) {
-  return argument && (*argument == "1" || std::ranges::equal(*argument, std::string_view("true"), {}, lower_ascii));
 }
 
 bool takes_method(What what, Method method) {
@@ -47,30 +47,25 @@ bool is_own_host(std::string_view host) {
          host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// Clients read the time with a fraction.
-std::string hub_time(std::uint64_t time_ns) {
-  std::string text = utc_time(time_ns);
-  if (text.ends_with('Z')) text.replace(text.size() - 1, 1, ".000Z");
-  return text;
-}
-
 HttpReply no_revision(const HubRoute& route) {
   return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
 }
 
-void write_ref(JsonWriter& json, std::string_view name, std::string_view area, const std::string& commit) {
-  json.begin_object().member("name", name).member("ref", fmt::format("refs/{}/{}", area, name));
-  json.member("targetCommit", commit).end_object();
+HttpReply no_repository(const HubRoute& route) {
+  return hub_refusal(404, "RepoNotFound",
+                     fmt::format("no {} {}", kind_name(route.repository.kind), printable(route.repository.name)));
 }
 
-void write_head(JsonWriter& json, const VersionRow& version, const std::string& commit) {
-  const bool is_dataset = version.kind == VersionKind::dataset;
-  json.member("id", version.model_name);
-  if (!is_dataset) json.member("modelId", version.model_name);
-  if (const auto author = split_name(version.model_name).first; !author.empty()) json.member("author", author);
-  json.member("sha", commit).member("lastModified", hub_time(version.time_ns));
-  json.member("createdAt", hub_time(version.time_ns)).member("private", false).member("gated", false);
-  json.member("disabled", false).member("downloads", 0).member("likes", 0).key("tags").begin_array().end_array();
+HttpReply try_again(HttpReply reply, std::chrono::seconds pause) {
+  reply.fields.emplace_back("Retry-After", std::to_string(pause.count()));
+  return reply;
+}
+
+// Returns the answer after a failed question or a failed pull. GatedRepo makes clients say that the repository has
+// terms to accept.
+HttpReply upstream_failure(const UpstreamState& state) {
+  if (state.error.code == Errc::permission) return hub_refusal(403, "GatedRepo", state.error.message);
+  return try_again(hub_refusal(503, "", state.error.message), state.again);
 }
 
 // Reads a published file for an answer.
@@ -92,11 +87,12 @@ struct HubEndpoint::Asked {
 };
 
 // A client waits a few seconds for the first bytes of a file and then asks again, so no file is fetched whole before.
-HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token)
+HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token, Upstream* upstream)
     : store_(store),
       token_(token),
+      upstream_(upstream),
       vfs_(Vfs::make(store, {.cold = &cold, .cold_policy = ColdPolicy::stream})),
-      served_(store, *vfs_),
+      served_(store, *vfs_, upstream == nullptr ? CommitNames::own : CommitNames::source),
       trimming_("hub endpoint") {
   trimming_.start([this]() -> Result<Worker::Pause> {
     vfs_->trim();
@@ -116,23 +112,30 @@ std::optional<HttpReply> HubEndpoint::refusal_of(const HttpRequest& request) con
 }
 
 HttpReply HubEndpoint::reply(const HttpRequest& request) {
-  if (auto refusal = refusal_of(request)) return *std::move(refusal);
-  const ColdWait wait([&] { return !request.cancelled(); });
-  return routed(request);
+  const auto routes = hub_routes(request.path);
+  const std::size_t kind = routes.empty() ? HubCounts::kOther : static_cast<std::size_t>(routes.front().what);
+  HttpReply reply;
+  if (auto refusal = refusal_of(request)) {
+    reply = *std::move(refusal);
+  } else {
+    const ColdWait wait([&] { return !request.cancelled(); });
+    reply = with_etag(request, routed(request, routes));
+  }
+  counts_.answered(kind, reply.status);
+  return reply;
 }
 
-// Of the names that a path may have, the first that exists counts.
-HttpReply HubEndpoint::routed(const HttpRequest& request) {
-  const auto routes = hub_routes(request.path);
+// Of the names that a path may have, the first that exists counts: in the store, and else at the upstream.
+HttpReply HubEndpoint::routed(const HttpRequest& request, const std::vector<HubRoute>& routes) {
   if (routes.empty()) return hub_refusal(404, "", "no such page");
   for (const HubRoute& route : routes) {
     const auto model = served_.model(route.repository);
     if (model.ok()) return answer(request, route, *model);
     if (!is_missing(model.error())) return failed(request, model.error());
   }
-  return hub_refusal(
-      404, "RepoNotFound",
-      fmt::format("no {} {}", kind_name(routes.front().repository.kind), printable(routes.front().repository.name)));
+  for (const HubRoute& route : routes)
+    if (auto reply = pulled(request, route)) return *std::move(reply);
+  return no_repository(routes.front());
 }
 
 HttpReply HubEndpoint::failed(const HttpRequest& request, const Error& error) {
@@ -143,10 +146,7 @@ HttpReply HubEndpoint::failed(const HttpRequest& request, const Error& error) {
 
 HttpReply HubEndpoint::no_entry(const Asked& asked, const Error& error) {
   if (!is_missing(error)) return failed(asked.request, error);
-  HttpReply reply = hub_refusal(
-      404, "EntryNotFound", fmt::format("no file {} in {}", printable(asked.route.path), spec_of(asked.version.row)));
-  reply.fields.emplace_back("X-Repo-Commit", asked.version.commit);
-  return reply;
+  return no_file(asked.route.path, spec_of(asked.version.row), asked.version.commit);
 }
 
 HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route, const ModelRow& model) {
@@ -155,27 +155,61 @@ HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route,
     reply.fields.emplace_back("Allow", route.what == What::paths ? "POST" : "GET, HEAD");
     return reply;
   }
-  Asked asked{request, route, model, {}};
-  if (route.what != What::refs) {
-    auto version = served_.version(model, route.revision);
-    if (!version.ok() && !is_missing(version.error())) return failed(request, version.error());
-    if (!version.ok()) return no_revision(route);
-    asked.version = *std::move(version);
-  }
+  if (route.what == What::refs) return handled({request, route, model, {}});
+  auto version = served_.version(model, route.revision);
+  if (!version.ok() && !is_missing(version.error())) return failed(request, version.error());
+  if (!version.ok() || version->is_stand_in)
+    if (auto reply = pulled(request, route, version.ok())) return *std::move(reply);
+  if (!version.ok()) return no_revision(route);
+  return handled({request, route, model, *std::move(version)});
+}
+
+HttpReply HubEndpoint::handled(const Asked& asked) {
   Result<HttpReply> (HubEndpoint::*const handlers[])(const Asked&) = {
       &HubEndpoint::info, &HubEndpoint::tree, &HubEndpoint::paths, &HubEndpoint::refs, &HubEndpoint::file};
-  auto reply = (this->*handlers[static_cast<std::size_t>(route.what)])(asked);
-  if (!reply.ok() && is_missing(reply.error())) return no_revision(route);  // removed meanwhile
-  return reply.ok() ? *std::move(reply) : failed(request, reply.error());
+  auto reply = (this->*handlers[static_cast<std::size_t>(asked.route.what)])(asked);
+  if (!reply.ok() && is_missing(reply.error())) return no_revision(asked.route);  // removed meanwhile
+  return reply.ok() ? *std::move(reply) : failed(asked.request, reply.error());
+}
+
+std::optional<HttpReply> HubEndpoint::pulled(const HttpRequest& request, const HubRoute& route, bool has_other) {
+  using State = UpstreamState::What;
+  if (upstream_ == nullptr || !takes_method(route.what, request.method)) return std::nullopt;
+  const HubSource source{route.repository, route.revision.empty() ? std::string(kHubBranch) : route.revision};
+  const Deadline deadline = Deadline::clock::now() + kUpstreamWait;
+  UpstreamState state = upstream_->obtain(source, Upstream::Until::listed, deadline, request.cancelled);
+  if (state.what == State::pulling) {
+    if (auto reply = listed_answer(request, route, *state.commit)) return reply;
+    state = upstream_->obtain(source, Upstream::Until::stored, deadline, request.cancelled);
+  }
+  if (state.what == State::stored) return stored(request, route, state.commit->commit);
+  // Of the errors that clients repeat, only this one makes them repeat a download.
+  if (state.what == State::pulling)
+    return try_again(hub_refusal(429, "", fmt::format("{} is being pulled", text_of(route.repository))), state.again);
+  if (has_other || (state.what == State::failed && is_missing(state.error))) return std::nullopt;
+  if (state.what == State::no_revision) return no_revision(route);
+  if (state.what == State::failed) return upstream_failure(state);
+  return try_again(hub_refusal(503, "", "the upstream has not answered yet"), state.again);
+}
+
+// Some revisions, such as refs/pr/1, have no name in the store, so the commit is looked for too.
+HttpReply HubEndpoint::stored(const HttpRequest& request, const HubRoute& route, const std::string& commit) {
+  const auto model = served_.model(route.repository);
+  if (!model.ok()) return is_missing(model.error()) ? no_repository(route) : failed(request, model.error());
+  if (route.what == What::refs) return handled({request, route, *model, {}});
+  auto version = served_.version(*model, route.revision);
+  if (!version.ok() && is_missing(version.error())) version = served_.version(*model, commit);
+  if (version.ok()) return handled({request, route, *model, *std::move(version)});
+  return is_missing(version.error()) ? no_revision(route) : failed(request, version.error());
 }
 
 Result<HttpReply> HubEndpoint::info(const Asked& asked) {
   WEFT_TRY(const ServedEntry root, served_.entry(asked.version.row, ""));
-  const bool with_digests = is_true(asked.request.argument("blobs"));
+  const bool with_digests = is_true_argument(asked.request, "blobs");
   ServedListing listing(*vfs_, root.ino, "", {.recursive = true, .digests = with_digests});
   JsonWriter json;
   json.begin_object();
-  write_head(json, asked.version.row, asked.version.commit);
+  write_repository(json, asked.version.row, asked.version.commit);
   json.key("siblings").begin_array();
   for (std::size_t files = 0; files < limits::kHubSiblingsMax;) {
     WEFT_TRY(const auto file, listing.next());
@@ -194,7 +228,7 @@ Result<HttpReply> HubEndpoint::tree(const Asked& asked) {
   const auto entry = served_.entry(asked.version.row, route.path);
   if (!entry.ok()) return no_entry(asked, entry.error());
   if (!entry->file.is_directory) return no_entry(asked, Error{Errc::not_dir, ""});
-  ServedListing listing(*vfs_, entry->ino, route.path, {.recursive = is_true(asked.request.argument("recursive"))});
+  ServedListing listing(*vfs_, entry->ino, route.path, {.recursive = is_true_argument(asked.request, "recursive")});
   if (const auto cursor = asked.request.argument("cursor"))
     if (const Status sought = listing.seek(*cursor); !sought.ok()) {
       if (sought.error().code != Errc::invalid) return sought.error();
@@ -258,11 +292,11 @@ Result<HttpReply> HubEndpoint::file(const Asked& asked) {
   if (!entry.ok()) return no_entry(asked, entry.error());
   if (entry->file.is_directory) return no_entry(asked, Error{Errc::not_found, ""});
   const std::string etag = etag_of(entry->file, asked.content());
+  HttpFields fields = file_fields(entry->file, etag, asked.version.commit);
+  if (asked.request.has_content(etag)) return http_not_modified(std::move(fields));
   const HttpPart part = asked.request.part_of(entry->file.size, etag);
   HttpReply reply = http_part_reply(part);
-  reply.fields.emplace_back("ETag", etag);
-  reply.fields.emplace_back("X-Repo-Commit", asked.version.commit);
-  reply.fields.emplace_back("X-Linked-Size", std::to_string(entry->file.size));
+  std::ranges::move(fields, std::back_inserter(reply.fields));
   if (part.kind == HttpPart::Kind::unsatisfiable) return reply;
   reply.fields.emplace_back("Content-Type", "application/octet-stream");
   return bytes_of(asked, *entry, std::move(reply), part);

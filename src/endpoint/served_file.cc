@@ -13,12 +13,13 @@ namespace {
 
 std::string content_name(const ServedFile& file, const std::string& commit) {
   if (file.sha256) return to_hex(*file.sha256);
+  if (!file.git_sha1.empty()) return file.git_sha1;
   const std::string place = fmt::format("{}/{}", commit, file.path);
   return to_hex(sha256(std::as_bytes(std::span(place)))).substr(0, kCommitDigits);
 }
 
 std::string object_id(const ServedFile& file, const std::string& commit) {
-  return content_name(file, commit).substr(0, kCommitDigits);
+  return file.git_sha1.empty() ? content_name(file, commit).substr(0, kCommitDigits) : file.git_sha1;
 }
 
 // Returns the size of the pointer that git has in place of a file in LFS (https://git-lfs.github.com/spec/v1).

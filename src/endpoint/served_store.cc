@@ -31,9 +31,16 @@ Result<ServedVersion> ServedStore::version(const ModelRow& model, std::string_vi
     return Error{Errc::not_found, fmt::format("{} has no revision {}", model.name, printable(revision))};
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(ModelRevision found, resolve_revision(*snapshot, model, revision));
-  const bool is_commit = found.kind == ModelRevision::Kind::commit;
-  std::string commit = is_commit ? std::string(revision) : commit_of(found.version);
-  return ServedVersion{std::move(found.version), std::move(commit)};
+  const std::string& source = found.version.source_commit;
+  ServedVersion version{found.version, commit_of(found.version)};
+  version.is_stand_in = found.kind == ModelRevision::Kind::main && found.tag_ino == 0 && !source.empty();
+  if (found.kind == ModelRevision::Kind::commit) {
+    version.commit = revision;
+  } else if (names_ == CommitNames::source && !source.empty()) {
+    WEFT_TRY(const auto id, snapshot->with_revision(model.id, source));
+    if (id == found.version.id) version.commit = source;
+  }
+  return version;
 }
 
 Result<ServedEntry> ServedStore::entry(const VersionRow& version, std::string_view path) const {

@@ -14,7 +14,16 @@ namespace weft {
 
 struct ServedVersion {
   VersionRow row;
-  std::string commit;  // that the client named, or else the commit of the content
+  std::string commit;  // the name of the version for clients
+  // True for the newest version as "main", if it came from a hub and the model has no tag main: the branch of the hub
+  // may be another version.
+  bool is_stand_in = false;
+};
+
+// How answers name a version that came from a hub, unless the client named a commit, which they repeat.
+enum class CommitNames : unsigned char {
+  own,     // the commit of the content
+  source,  // the commit of the hub, if it leads to this version
 };
 
 struct ServedEntry {
@@ -26,7 +35,7 @@ struct ServedEntry {
 class ServedStore {
  public:
   // Both outlive this.
-  ServedStore(Store& store, Vfs& vfs) : store_(store), vfs_(vfs) {}
+  ServedStore(Store& store, Vfs& vfs, CommitNames names) : store_(store), vfs_(vfs), names_(names) {}
 
   // Errc::not_found: no live version of this kind has the name.
   Result<ModelRow> model(const HubName& repository) const;
@@ -38,6 +47,7 @@ class ServedStore {
  private:
   Store& store_;
   Vfs& vfs_;
+  const CommitNames names_;
 };
 
 }  // namespace weft

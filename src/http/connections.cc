@@ -59,8 +59,27 @@ void HttpConnections::answered(int socket) {
 }
 
 void HttpConnections::ended(int socket) {
+  const std::uint64_t bytes = bytes_acknowledged(socket);
   const MutexLock lock(mutex_);
+  ended_.bytes += bytes;
   connections_.erase(socket);
+}
+
+// The socket is closed, and its number may be another file's now.
+void HttpConnections::refused(int socket) {
+  const MutexLock lock(mutex_);
+  ++ended_.refused;
+  connections_.erase(socket);
+}
+
+// The mutex keeps the sockets open: ended() of a connection comes before its socket is closed.
+HttpCounts HttpConnections::counts() const {
+  const MutexLock lock(mutex_);
+  HttpCounts counts = ended_;
+  counts.connections = connections_.size();
+  for (const auto& [socket, connection] : connections_)
+    if (connection.state != State::accepted) counts.bytes += bytes_acknowledged(socket);
+  return counts;
 }
 
 bool HttpConnections::is_full() const {
@@ -83,10 +102,12 @@ std::chrono::milliseconds HttpConnections::tend(bool is_crowded) {
 void HttpConnections::check(int socket, Connection& connection, Deadline now) {
   if (connection.state == State::accepted || connection.state == State::answering) return;
   if (connection.is_hung_up || now - connection.since < patience_) return;
-  if (connection.state == State::sending && takes_enough(socket, connection))
+  if (connection.state == State::sending && takes_enough(socket, connection)) {
     connection.since = now;
-  else
-    end(socket, connection);
+    return;
+  }
+  ++ended_.slow;
+  end(socket, connection);
 }
 
 bool HttpConnections::takes_enough(int socket, Connection& connection) const {
@@ -107,7 +128,9 @@ void HttpConnections::make_room(Deadline now) {
     const bool has_sent = wait_for(it->first, POLLIN, std::chrono::milliseconds(0));
     if (!has_sent) longest = it;
   }
-  if (longest != connections_.end()) end(longest->first, longest->second);
+  if (longest == connections_.end()) return;
+  ++ended_.crowded;
+  end(longest->first, longest->second);
 }
 
 void HttpConnections::end(int socket, Connection& connection) {

@@ -12,6 +12,15 @@
 
 namespace weft {
 
+// Of a server since its start.
+struct HttpCounts {
+  std::size_t connections = 0;  // now
+  std::uint64_t slow = 0;       // connections that were ended because their time was over
+  std::uint64_t crowded = 0;    // connections that were ended for a new client
+  std::uint64_t refused = 0;    // connections that were closed at once, for lack of memory or descriptors
+  std::uint64_t bytes = 0;      // that clients have acknowledged, with the heads of answers
+};
+
 // Any thread. A connection is named by its socket.
 class HttpConnections {
  public:
@@ -28,7 +37,9 @@ class HttpConnections {
   void resumed(int socket);    // the handler has read them: the time of the client goes on
   void answered(int socket);   // the client may send the next request
   void ended(int socket);
+  void refused(int socket);  // libmicrohttpd has closed the accepted socket instead of serving it
   bool is_full() const;
+  HttpCounts counts() const;
 
   // Hangs up on the connections whose time is over. `is_crowded`: a client waits to be accepted. If the server is full,
   // then also on the connection that has waited longest for a request. Returns how long the caller may wait before it
@@ -56,6 +67,7 @@ class HttpConnections {
   const TimeSource& time_;
   mutable Mutex mutex_;
   std::map<int, Connection> connections_ WEFT_GUARDED_BY(mutex_);
+  HttpCounts ended_ WEFT_GUARDED_BY(mutex_);  // `bytes`: of connections that have ended
 };
 
 }  // namespace weft

@@ -121,6 +121,19 @@ HttpPart HttpRequest::part_of(std::uint64_t size, std::string_view etag) const {
   return parse_http_range(*range, size);
 }
 
+// A weak tag counts as the strong one of the same text (RFC 9110, 13.1.2).
+bool HttpRequest::has_content(std::string_view etag) const {
+  const auto condition = field("If-None-Match");
+  if (!condition || method == Method::post) return false;
+  if (trimmed(*condition, " \t") == "*") return true;
+  const auto names = [etag](std::string_view text) {
+    text = trimmed(text, " \t");
+    if (text.starts_with("W/")) text.remove_prefix(2);
+    return text == etag;
+  };
+  return std::ranges::any_of(split(*condition, ','), names);
+}
+
 HttpReply http_text(int status, std::string text, std::string type) {
   return {status, {{"Content-Type", std::move(type)}}, std::move(text)};
 }
@@ -138,6 +151,10 @@ HttpReply http_part_reply(const HttpPart& part) {
   }
   reply.fields.emplace_back("Accept-Ranges", "bytes");
   return reply;
+}
+
+HttpReply http_not_modified(HttpFields fields) {
+  return {304, std::move(fields), std::string()};
 }
 
 }  // namespace weft

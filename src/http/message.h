@@ -69,6 +69,8 @@ struct HttpRequest {
   // Returns the part of a content that the answer has. `etag`: the value of the ETag field of this answer, with its
   // quotes. A range counts only for GET, and with If-Range only if that is equal to `etag`.
   HttpPart part_of(std::uint64_t size, std::string_view etag = {}) const;
+  // True if the client has the content with this ETag already, by its field If-None-Match. `etag`: with its quotes.
+  bool has_content(std::string_view etag) const;
 };
 
 // Bytes of a file, which sendfile(2) sends. The file must not become shorter meanwhile.
@@ -99,5 +101,8 @@ HttpReply http_text(int status, std::string text, std::string type = "text/plain
 // Returns status and fields for a part: 200, 206 or 416. The caller sets the body of a 200 or 206 to the bytes of the
 // part.
 HttpReply http_part_reply(const HttpPart& part);
+// Returns the answer without a body to a client that has_content(). `fields`: ETag, and those that describe the
+// content.
+HttpReply http_not_modified(HttpFields fields);
 
 }  // namespace weft

@@ -322,7 +322,7 @@ Worker::Pause HttpServer::accept() {
   unknown.sin_family = AF_INET;
   const auto* const address = reinterpret_cast<const sockaddr*>(&unknown);
   const bool is_taken = MHD_add_connection(library_, socket, address, sizeof unknown) == MHD_YES;
-  if (!is_taken) connections_.ended(socket);  // and closed
+  if (!is_taken) connections_.refused(socket);
   return Worker::Pause(0);
 }
 

@@ -60,6 +60,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const { return port_; }
+  HttpCounts counts() const { return connections_.counts(); }
 
  private:
   struct Library;  // the functions that libmicrohttpd calls, and those that call it for a connection

@@ -191,12 +191,17 @@ Result<int> run_with_stderr(const std::string& program, std::vector<std::string>
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-[[noreturn]] void become_shell(const std::string& command, const ShellCommand::Variables& variables, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(1);  // the parent ended before prctl()
-  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), 1);
-  ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-  ::_exit(127);
+// Returns the environment of this process with other values of these variables.
+std::vector<std::string> environment_with(const SideProgram::Variables& variables) {
+  std::vector<std::string> lines;
+  for (char** line = environ; *line != nullptr; ++line) {
+    const std::string_view name = std::string_view(*line).substr(0, std::string_view(*line).find('='));
+    if (std::ranges::find(variables, name, [](const auto& one) { return std::string_view(one.first); }) ==
+        variables.end())
+      lines.emplace_back(*line);
+  }
+  for (const auto& [name, value] : variables) lines.push_back(fmt::format("{}={}", name, value));
+  return lines;
 }
 
 sigset_t passed_signals() {
@@ -253,19 +258,58 @@ Error become_program(const std::string& program, std::vector<std::string> words)
   return sys_error(errno, program);
 }
 
-Result<ShellCommand> ShellCommand::start(const std::string& command, const Variables& variables) {
+struct SideProgram::Start {
+  std::string program;
+  std::vector<std::string> words, environment;
+  bool is_silent = false;  // the standard descriptors are /dev/null, and `errors`
+  int errors = -1;
+
+  // Runs in a child of a process with threads: it makes system calls only.
+  [[noreturn]] void become(char* const* argv, char* const* variables, pid_t parent) const {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(1);  // the parent ended before prctl()
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    const int nowhere = is_silent ? ::open("/dev/null", O_RDWR) : -1;
+    const bool ready = !is_silent || (::dup2(nowhere, STDIN_FILENO) >= 0 && ::dup2(nowhere, STDOUT_FILENO) >= 0 &&
+                                      ::dup2(errors, STDERR_FILENO) >= 0);
+    if (ready && ::close_range(STDERR_FILENO + 1, ~0U, 0) == 0) ::execve(program.c_str(), argv, variables);
+    ::_exit(127);
+  }
+};
+
+Result<SideProgram> SideProgram::start(Start start) {
+  const std::vector<char*> argv = argv_of(start.words);
+  const std::vector<char*> variables = argv_of(start.environment);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid == 0) become_shell(command, variables, parent);
-  if (pid < 0) return sys_error(errno, "starting /bin/sh");
+  if (pid == 0) start.become(argv.data(), variables.data(), parent);
+  if (pid < 0) return sys_error(errno, "starting " + start.program);
   Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!ended.valid()) return sys_error(errno, "waiting for /bin/sh");
-  return ShellCommand(pid, std::move(ended));
+  if (ended.valid()) return SideProgram(std::move(start.program), pid, std::move(ended));
+  const Error error = sys_error(errno, "waiting for " + start.program);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return error;
 }
 
-Result<std::string> ShellCommand::wait() const {
+Result<SideProgram> SideProgram::start(const std::string& program, std::vector<std::string> words,
+                                       const Variables& variables, int errors) {
+  return start({program, std::move(words), environment_with(variables), true, errors});
+}
+
+Result<SideProgram> SideProgram::start_shell(const std::string& command, const Variables& variables) {
+  return start({"/bin/sh", {"sh", "-c", command}, environment_with(variables)});
+}
+
+void SideProgram::send(int signal) const {
+  ::kill(pid_, signal);
+}
+
+Result<std::string> SideProgram::wait() const {
   int status = 0;
-  if (::waitpid(pid_, &status, 0) < 0) return sys_error(errno, "waiting for /bin/sh");
+  if (retry([&] { return ::waitpid(pid_, &status, 0); }) < 0) return sys_error(errno, "waiting for " + name_);
   if (status == 0) return std::string();
   if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));

@@ -53,19 +53,29 @@ Result<int> run_program(const std::string& program, std::vector<std::string> wor
 // Replaces this process by the program (exec). Returns only after a failure.
 Error become_program(const std::string& program, std::vector<std::string> words);
 
-// A command that /bin/sh runs beside this process. It gets SIGTERM when the thread that started it ends.
-class ShellCommand {
+// A program that runs beside this process, with its rights. It gets SIGTERM when the thread that started it ends, and
+// has no descriptors but its standard ones.
+class SideProgram {
  public:
-  // Names and values that the environment of the command has, beside those of this process.
-  using Variables = std::vector<std::pair<const char*, std::string>>;
-  static Result<ShellCommand> start(const std::string& command, const Variables& variables);
+  // Names and values that the environment of the program has, beside those of this process.
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  // Starts the program at a path. `words`: argv. Its standard error is `errors`, which the caller keeps; its standard
+  // input and output are /dev/null.
+  static Result<SideProgram> start(const std::string& program, std::vector<std::string> words,
+                                   const Variables& variables, int errors);
+  // Starts a command that /bin/sh runs, with the standard descriptors of this process.
+  static Result<SideProgram> start_shell(const std::string& command, const Variables& variables);
 
-  int fd() const { return ended_.get(); }  // readable when the command has ended
-  // Waits for the end. Returns "" after exit code 0; else how the command ended, as "ended with exit code 3".
+  int fd() const { return ended_.get(); }  // readable when the program has ended
+  void send(int signal) const;             // not after wait()
+  // Waits for the end. Returns "" after exit code 0; else how the program ended, as "ended with exit code 3".
   Result<std::string> wait() const;
 
  private:
-  ShellCommand(pid_t pid, Fd ended) : pid_(pid), ended_(std::move(ended)) {}
+  struct Start;
+  static Result<SideProgram> start(Start start);
+  SideProgram(std::string name, pid_t pid, Fd ended) : name_(std::move(name)), pid_(pid), ended_(std::move(ended)) {}
+  std::string name_;
   pid_t pid_;
   Fd ended_;
 };

@@ -37,7 +37,7 @@ class WatchHook {
 
  private:
   struct Running {
-    ShellCommand command;
+    SideProgram command;
     std::string what;
   };
   Status start(const ModelEvent& event);
@@ -50,7 +50,7 @@ class WatchHook {
   std::optional<Running> running_;
 };
 
-ShellCommand::Variables variables_of(const ModelEvent& event, Store& store) {
+SideProgram::Variables variables_of(const ModelEvent& event, Store& store) {
   return {{"WEFT_EVENT", std::string(name_of(event.kind))},
           {"WEFT_MODEL", event.model},
           {"WEFT_VERSION", std::to_string(event.version)},
@@ -79,7 +79,7 @@ Status WatchHook::poll() {
 Status WatchHook::start(const ModelEvent& event) {
   const auto variables = variables_of(event, store_);
   context_.environment().out.flush();
-  WEFT_TRY(ShellCommand command, ShellCommand::start(command_, variables));
+  WEFT_TRY(SideProgram command, SideProgram::start_shell(command_, variables));
   running_.emplace(Running{std::move(command), spec_of(event.model, event.version)});
   return {};
 }

@@ -91,6 +91,25 @@ TEST_CASE("clients of a hub are served on the loopback, and elsewhere with a tok
         std::string::npos);
 }
 
+TEST_CASE("an upstream is a URL for the clients of a hub") {
+  const std::string listen = "store = '/s'\n[hub]\nlisten = '127.0.0.1:80'\n";
+  const auto config = config_of(listen + "upstream = 'https://hub.example/'\nupstream_token_file = '/t'");
+  REQUIRE(config.ok());
+  CHECK(config->hub_upstream == "https://hub.example/");
+  CHECK(config->hub_upstream_token_file == "/t");
+  CHECK(config_of(listen)->hub_upstream.empty());
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{
+           {listen + "upstream = 'hub.example'", ":4: hub.upstream: expected a URL"},
+           {listen + "upstream = 'file:///etc'", ":4: hub.upstream: expected a URL"},
+           {listen + "upstream_token_file = '/t'", ":4: hub.upstream_token_file: expected hub.upstream with it"},
+           {"store = '/s'\n[hub]\nupstream = 'http://h'", ":3: hub.upstream: expected hub.listen with it"}}) {
+    CAPTURE(row.first);
+    const auto refused = config_of(row.first);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().message.find(row.second) != std::string::npos);
+  }
+}
+
 TEST_CASE("mistakes are named with their line") {
   for (const auto& mistake : std::vector<std::pair<std::string, std::string>>{
            {"store = '/s'\nstoer = '/s'", ":2: unknown key stoer"},

@@ -4,11 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,6 +21,7 @@
 #include "endpoint/served_listing.h"
 #include "fakes/node_fixture.h"
 #include "unit/vfs/publish_dataset.h"
+#include "upstream/upstream.h"
 #include "weft/store/gc.h"
 #include "weft/store/walk.h"
 
@@ -95,6 +100,114 @@ std::vector<std::string> paths_in(const JsonValue& rows) {
   std::vector<std::string> paths;
   for (const JsonValue& row : *rows.array()) paths.push_back(must(row.text("path")));
   return paths;
+}
+
+const std::string kHubCommit(40, 'c');
+
+// A hub with the branch main and the tag v1 of org/hub, which have one commit. A pull publishes it.
+class TestUpstream final : public UpstreamHub {
+ public:
+  explicit TestUpstream(Store& store, std::string source) : store_(store), source_(std::move(source)) {}
+  Result<std::optional<UpstreamCommit>> ask(const HubSource& source) override {
+    if (source.repository.name != "org/hub") return Error{Errc::not_found, "no such model"};
+    if (source.revision != "main" && source.revision != "v1") return std::optional<UpstreamCommit>();
+    return std::optional(UpstreamCommit{
+        kHubCommit, {{"a.txt", 6, std::string(40, 'b'), {}}, {"sub/b.txt", 1, std::string(40, 'd'), {}}}});
+  }
+  Status pull(const HubSource& source) override {
+    while (!may_end_ && !stopped_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (stopped_) return Error{Errc::cancelled, "stopped"};
+    testing::write_file(source_ + "/a.txt", "pulled");
+    testing::write_file(source_ + "/sub/b.txt", "b");
+    ImportOptions options;
+    options.paths = {source_};
+    options.name = source.repository.name;
+    options.tags = {source.revision};
+    options.source_commit = kHubCommit;
+    const auto done = import_paths(store_, options, no_progress());
+    return done.ok() ? Status{} : Status{done.error()};
+  }
+  void stop() override { stopped_ = true; }
+  void end_pull() { may_end_ = true; }
+
+ private:
+  Store& store_;
+  const std::string source_;
+  std::atomic<bool> may_end_ = false, stopped_ = false;
+};
+
+TEST_CASE("what the store lacks is pulled, and its listing answers before") {
+  EndpointFixture f;
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  TestUpstream& upstream_hub = *hub;
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  const auto ask = [&](std::string_view path, HttpRequest::Method method = HttpRequest::Method::get) {
+    HttpRequest request;
+    request.method = method;
+    request.path = must(parse_http_path(path));
+    return endpoint.reply(request);
+  };
+  const auto sha_of = [&](std::string_view path) {
+    return must(must(JsonValue::parse(std::get<std::string>(ask(path).body))).text("sha"));
+  };
+  CHECK(sha_of("/api/models/org/hub") == kHubCommit);
+  CHECK(field_of(ask("/api/models/org/none"), "X-Error-Code") == "RepoNotFound");
+  CHECK(field_of(ask("/api/models/org/hub/revision/v2"), "X-Error-Code") == "RevisionNotFound");
+  CHECK(ask("/api/models/org/hub", HttpRequest::Method::post).status == 404);
+  const HttpReply head = ask("/org/hub/resolve/main/a.txt", HttpRequest::Method::head);
+  CHECK(head.status == 200);
+  CHECK(field_of(head, "ETag") == '"' + std::string(40, 'b') + '"');
+  CHECK(std::get<HttpFile>(head.body).length == 6);
+  CHECK(field_of(ask("/org/hub/resolve/main/c.txt"), "X-Error-Code") == "EntryNotFound");
+  const JsonValue tree = must(JsonValue::parse(std::get<std::string>(ask("/api/models/org/hub/tree/main").body)));
+  CHECK(paths_in(tree) == std::vector<std::string>{"a.txt", "sub"});
+  CHECK(ask("/api/models/org/hub/tree/main/none").status == 404);
+  upstream_hub.end_pull();
+  const HttpReply file = ask("/org/hub/resolve/main/a.txt");
+  CHECK(file.status == 200);
+  CHECK(field_of(file, "X-Repo-Commit") == kHubCommit);
+  CHECK(sha_of("/api/models/org/hub/revision/main") == kHubCommit);
+  CHECK(sha_of("/api/models/org/hub/revision/1") == kHubCommit);
+  CHECK(must(f.json("/api/models/org/hub").text("sha")) == f.commit("org/hub@1"));  // without an upstream
+  CHECK(upstream.counts().begun == 1);
+  CHECK(endpoint.counts().of(static_cast<std::size_t>(HubRoute::What::file), 0) == 2);
+}
+
+TEST_CASE("a version of the hub under another tag does not stand in for main") {
+  EndpointFixture f;
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  hub->end_pull();
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  const auto status_of = [&](std::string_view path) {
+    HttpRequest request;
+    request.path = must(parse_http_path(path));
+    return endpoint.reply(request).status;
+  };
+  CHECK(status_of("/org/hub/resolve/v1/a.txt") == 200);
+  CHECK(upstream.counts().asked == 1);
+  CHECK(status_of("/org/hub/resolve/main/a.txt") == 200);
+  CHECK(upstream.counts().asked == 2);
+  f.publish_text("org/own", "own");
+  CHECK(status_of("/org/own/resolve/main/a.txt") == 200);  // of no hub: its newest version is main
+  CHECK(upstream.counts().asked == 2);
+}
+
+TEST_CASE("a client that has the content gets no body") {
+  EndpointFixture f;
+  f.publish_text("org/m", "first");
+  for (const char* path :
+       {"/org/m/resolve/main/a.txt", "/api/models/org/m", "/api/models/org/m/tree/main", "/api/models/org/m/refs"}) {
+    CAPTURE(path);
+    const HttpReply whole = f.ask(path);
+    const std::string etag = field_of(whole, "ETag");
+    REQUIRE(!etag.empty());
+    const HttpReply reply = f.ask(path, {{"If-None-Match", etag}});
+    CHECK(reply.status == 304);
+    CHECK(field_of(reply, "ETag") == etag);
+    CHECK(f.ask(path, {{"If-None-Match", "\"other\""}}).status == 200);
+  }
 }
 
 TEST_CASE("a revision leads to the version that hub/ shows for it") {

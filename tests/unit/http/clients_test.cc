@@ -188,5 +188,24 @@ TEST_CASE("a client that sends nothing does not keep the server from ending") {
   CHECK(silent.all().empty());
 }
 
+TEST_CASE("connections that the server ends, and the bytes of all, are counted") {
+  testing::SteppedTime time;
+  const auto server = must(HttpServer::open({.patience = 60s}, page, time));
+  RawClient client(server->port());
+  const std::string answer = client.ask("GET", "/some/path");
+  while (server->counts().bytes < answer.size()) std::this_thread::sleep_for(1ms);
+  CHECK(server->counts().connections == 1);
+  CHECK(server->counts().slow == 0);
+  while (!client.is_closed()) {
+    time.pass(60s);
+    RawClient other(server->port());
+    CHECK(body_of(other.ask("GET", "/knock")) == "/knock");
+  }
+  CHECK(client.all().empty());
+  while (server->counts().slow == 0) std::this_thread::sleep_for(1ms);
+  CHECK(server->counts().crowded == 0);
+  CHECK(server->counts().bytes >= answer.size());
+}
+
 }  // namespace
 }  // namespace weft

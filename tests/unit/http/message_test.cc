@@ -131,5 +131,28 @@ TEST_CASE("the answer for a part says which one it is") {
   CHECK(std::get<std::string>(none.body) == "there are 10 bytes\n");
 }
 
+TEST_CASE("If-None-Match names the content that a client has") {
+  const auto has = [](const std::string& condition, HttpRequest::Method method = HttpRequest::Method::get) {
+    HttpRequest request;
+    request.method = method;
+    request.fields = {{"if-none-match", condition}};
+    return request.has_content("\"abc\"");
+  };
+  for (const char* same : {"\"abc\"", "W/\"abc\"", "\"x\", \"abc\"", " * ", "*", "\"x\",W/\"abc\" "}) {
+    CAPTURE(same);
+    CHECK(has(same));
+    CHECK(has(same, HttpRequest::Method::head));
+    CHECK_FALSE(has(same, HttpRequest::Method::post));
+  }
+  for (const char* other : {"", "abc", "\"ab\"", "\"abc", "\"ABC\"", "\"*\"", ","}) {
+    CAPTURE(other);
+    CHECK_FALSE(has(other));
+  }
+  CHECK_FALSE(HttpRequest{}.has_content("\"abc\""));
+  const HttpReply reply = http_not_modified({{"ETag", "\"abc\""}});
+  CHECK(reply.status == 304);
+  CHECK(std::get<std::string>(reply.body).empty());
+}
+
 }  // namespace
 }  // namespace weft

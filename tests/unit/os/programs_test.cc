@@ -4,7 +4,12 @@
 #include <poll.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <thread>
 
+#include "os/memory_file.h"
 #include "os/unix_socket.h"
 #include "testing.h"
 
@@ -23,13 +28,38 @@ TEST_CASE("programs are run with their arguments, and their exit codes come back
 
 TEST_CASE("a shell command gets its variables, and its end is visible and has a reason") {
   const auto end_of = [](const std::string& text) {
-    const ShellCommand command = must(ShellCommand::start(text, {{"WEFT_TEST_WORD", "a b"}}));
+    const SideProgram command = must(SideProgram::start_shell(text, {{"WEFT_TEST_WORD", "a b"}}));
     CHECK(wait_for(command.fd(), POLLIN, std::chrono::minutes(1)));
     return must(command.wait());
   };
   CHECK(end_of("test \"$WEFT_TEST_WORD\" = 'a b'").empty());
   CHECK(end_of("exit 3") == "ended with exit code 3");
   CHECK(end_of("kill -9 $$") == "was ended by signal 9");
+}
+
+TEST_CASE("a program beside this process is silent, has its variables and one value of each, and ends by a signal") {
+  REQUIRE(::setenv("WEFT_TEST_WORD", "old", 1) == 0);
+  const Fd errors = must(memory_file("errors"));
+  const auto start = [&](const std::string& script) {
+    return must(SideProgram::start("/bin/sh", {"sh", "-c", script}, {{"WEFT_TEST_WORD", "new"}}, errors.get()));
+  };
+  const SideProgram told = start("echo lost; env | grep WEFT_TEST_WORD >&2; ls -l /proc/$$/fd/0 | grep -q /dev/null");
+  CHECK(must(told.wait()).empty());
+  CHECK(message_in(errors) == "WEFT_TEST_WORD=new\n");
+  const SideProgram endless = start("sleep 1000");
+  CHECK_FALSE(wait_for(endless.fd(), POLLIN, std::chrono::milliseconds(0)));
+  endless.send(SIGTERM);
+  CHECK(must(endless.wait()) == "was ended by signal 15");
+  CHECK(must(SideProgram::start("/nonexistent/program", {"program"}, {}, errors.get()).value().wait()) ==
+        "ended with exit code 127");
+  ::unsetenv("WEFT_TEST_WORD");
+}
+
+TEST_CASE("a program beside this process ends with the thread that started it") {
+  const Fd errors = must(memory_file("errors"));
+  std::optional<SideProgram> program;
+  std::thread([&] { program = must(SideProgram::start("/bin/sleep", {"sleep", "1000"}, {}, errors.get())); }).join();
+  CHECK(must(program->wait()) == "was ended by signal 15");
 }
 
 TEST_CASE("a command in the foreground gives its exit code, and gets the signals of other processes") {

@@ -1,0 +1,114 @@
+#include "daemon/hub_service.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "endpoint/token_file.h"
+#include "os/programs.h"
+#include "upstream/program_hub.h"
+
+namespace weft {
+namespace {
+
+// The disk of a client that stores a model may stall for longer than a reader of metrics.
+constexpr auto kPatience = std::chrono::seconds(60);
+
+Result<std::unique_ptr<Upstream>> open_upstream(const Config& config) {
+  WEFT_CHECK(check_upstream_token(config));
+  const char* const path = std::getenv("PATH");
+  const auto program = find_program("weft", own_program(), path == nullptr ? "" : path);
+  if (!program)
+    return Error{Errc::not_found, "hub.upstream: expected the program weft beside weftd or in PATH, found none"};
+  auto hub = program_hub({config.hub_upstream, config.hub_upstream_token_file, config.store, *program});
+  if (!hub.ok()) return Error{hub.error().code, fmt::format("hub.upstream: {}", hub.error().message)};
+  return std::make_unique<Upstream>(*std::move(hub), Upstream::Options{});
+}
+
+HttpServer::Options server_options(const Config& config) {
+  HttpServer::Options options;
+  options.address = config.hub_listen->host;
+  options.port = config.hub_listen->port;
+  options.connections_max = limits::kHubClientsMax;
+  options.patience = kPatience;
+  options.body_max = limits::kHubBodyMax;
+  options.name = fmt::format("hub.listen port {}", options.port);
+  return options;
+}
+
+}  // namespace
+
+Status check_hub_token(const Config& config) {
+  if (config.hub_token_file.empty()) return {};
+  const auto token = HubToken::read(config.hub_token_file);
+  return token.ok() ? Status{} : Status{token.error()};
+}
+
+Status check_upstream_token(const Config& config) {
+  if (config.hub_upstream_token_file.empty()) return {};
+  const auto token = HubToken::read(config.hub_upstream_token_file);
+  return token.ok() ? Status{} : Status{token.error()};
+}
+
+Result<std::unique_ptr<HubService>> HubService::open(const Config& config, Store& store, ColdReads& cold) {
+  std::unique_ptr<HubService> service(new HubService);
+  std::optional<HubToken> token;
+  if (!config.hub_token_file.empty()) {
+    WEFT_TRY(token, HubToken::read(config.hub_token_file));
+  }
+  if (!config.hub_upstream.empty()) {
+    WEFT_TRY(service->upstream_, open_upstream(config));
+  }
+  service->endpoint_ = std::make_unique<HubEndpoint>(store, cold, token, service->upstream_.get());
+  WEFT_TRY(service->server_,
+           HttpServer::open(server_options(config), [&endpoint = *service->endpoint_](const HttpRequest& request) {
+             return endpoint.reply(request);
+           }));
+  return service;
+}
+
+void HubService::end_pulls() {
+  if (upstream_) upstream_->end();
+}
+
+void HubService::add_figures(Figures& figures) const {
+  figures.add("weft_hub_requests_total", "counter", "Requests of clients of a model hub, by kind and class of status.",
+              Figures::Read([this] {
+                std::vector<Figures::Sample> samples;
+                for (std::size_t kind = 0; kind < HubCounts::kKinds.size(); ++kind)
+                  for (std::size_t status = 0; status < HubCounts::kClasses.size(); ++status)
+                    samples.push_back({{{"kind", std::string(HubCounts::kKinds.at(kind))},
+                                        {"status", std::string(HubCounts::kClasses.at(status))}},
+                                       static_cast<double>(endpoint_->counts().of(kind, status))});
+                return samples;
+              }));
+  figures.add("weft_hub_connections", "gauge", "Connections of these clients.",
+              [this] { return static_cast<double>(server_->counts().connections); });
+  figures.add("weft_hub_sent_bytes_total", "counter", "Bytes that these clients have acknowledged.",
+              [this] { return static_cast<double>(server_->counts().bytes); });
+  figures.add("weft_hub_dropped_connections_total", "counter", "Connections that were ended early, by reason.",
+              Figures::Read([this] {
+                const HttpCounts counts = server_->counts();
+                return std::vector<Figures::Sample>{{{{"reason", "slow"}}, static_cast<double>(counts.slow)},
+                                                    {{{"reason", "crowded"}}, static_cast<double>(counts.crowded)},
+                                                    {{{"reason", "refused"}}, static_cast<double>(counts.refused)}};
+              }));
+  const auto upstream = [this](auto member) {
+    return [this, member] { return upstream_ ? static_cast<double>(upstream_->counts().*member) : 0.0; };
+  };
+  figures.add("weft_hub_questions_total", "counter", "Revisions that the upstream was asked for.",
+              upstream(&Upstream::Counts::asked));
+  figures.add("weft_hub_pulls_total", "counter", "Pulls from the upstream that were begun.",
+              upstream(&Upstream::Counts::begun));
+  figures.add("weft_hub_pull_failures_total", "counter", "Pulls from the upstream that failed.",
+              upstream(&Upstream::Counts::failed));
+  figures.add("weft_hub_pulls_running", "gauge", "Revisions that the upstream is asked for or that are pulled now.",
+              upstream(&Upstream::Counts::running));
+}
+
+}  // namespace weft
