@@ -170,7 +170,7 @@ class PullCommand final : public Command {
       const Errc code = store.error().code;
       return code == Errc::not_found || code == Errc::permission ? Status{} : Status{store.error()};
     }
-    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.commit, files()));
+    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.source.commit, files()));
     if (stored_) return {};
     WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_->kind(), files()}));
     return {};
@@ -243,14 +243,14 @@ class PullCommand final : public Command {
     if (!options_.dataset) options_.take = Take::move;
     options_.tags = tags_;
     options_.default_message = listing_.description;
-    options_.source_commit = listing_.commit;
+    options_.source = listing_.source;
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const ImportReport report, writer->import(options_));
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
-    if (!listing_.access.empty())
+    if (!listing_.source.access.empty())
       context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(),
-                               listing_.access));
+                               listing_.source.access));
     if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
     print_import(context, report, options_.dataset);
     context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
@@ -297,10 +297,10 @@ class PullCommand final : public Command {
     json.begin_object().member("model", name_).key("version");
     row != nullptr ? json.value(row->number) : json.null();
     json.member("made", outcome != nullptr && outcome->made)
-        .member("endpoint", listing_.endpoint)
+        .member("endpoint", listing_.source.endpoint)
         .member("repository", source_->text())
         .member("revision", source_->revision())
-        .member("commit", listing_.commit)
+        .member("commit", listing_.source.commit)
         .key("tags")
         .begin_array();
     for (const std::string& tag : tags_) json.value(tag);
