@@ -87,17 +87,19 @@ inline void fields(JsonFields& f, ImportReport& m) {
 }
 
 // Claims a key for this node until the client cancels the request or goes. The daemon reports which node has the claim
-// meanwhile, once, and then that this node has it. By then the store shows what the other node has published.
+// meanwhile, each of them once, and then that this node has it. By then the store shows what the other node has
+// published.
 struct ClaimRequest {
   std::string key;  // limits::kClaimDigits hexadecimal digits
 };
 void fields(JsonFields& f, ClaimRequest& m);
 struct ClaimEvent {
   bool held = false;
-  std::string holder;  // the name of the node that has the claim, if `held` is false
+  std::string holder = {};     // the name of the node that has the claim, if `held` is false
+  std::uint64_t since_ns = 0;  // when that node got it, by its clock; 0: unknown
 };
 inline void fields(JsonFields& f, ClaimEvent& m) {
-  f("held", m.held)("holder", m.holder);
+  f("held", m.held)("holder", m.holder)("since_ns", m.since_ns);
 }
 
 struct TagRequest {

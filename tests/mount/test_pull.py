@@ -320,6 +320,22 @@ def test_gc_removes_what_no_pull_goes_on_with(store, hub, repository):
     assert not area.exists()
 
 
+def test_the_wait_for_another_pull_can_have_a_limit(store, hub, repository):
+    hub.add("org/bert", repository)
+    assert_refused(pull(store, hub, "hf:org/bert", "--wait", "soon", check=False), "--wait", code=2)
+    hub.trouble("stall", path="*.safetensors", bytes=1000)
+    words = [WEFT, "--store", store.path, "pull", "hf:org/bert"]
+    with subprocess.Popen(words, env=settings(hub), stderr=subprocess.DEVNULL) as first:
+        try:
+            wait_until(lambda: sum(hub.sent.values()) > 0)
+            for seconds in (0, 1):
+                done = pull(store, hub, "hf:org/bert", "--wait", seconds, check=False)
+                assert done.returncode == 1 and f"process {first.pid} (weft)" in done.stderr and "--wait" in done.stderr
+        finally:
+            first.kill()
+    assert pulled(store, hub, "hf:org/bert", "--wait", "1m")["made"]
+
+
 def test_two_pulls_of_one_repository_take_turns(store, hub, repository):
     hub.add("org/bert", repository)
     hub.pace = 1 * MIB

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -69,7 +70,11 @@ constexpr CommandInfo kPullInfo = {
     .interrupted = "the store is as it was; the next pull goes on with what was received",
 };
 
+constexpr std::uint64_t kWaitSecondsMax = 30 * 86'400;
+
 class PullCommand final : public Command {
+  using Clock = std::chrono::steady_clock;
+
  public:
   void declare(OptionSet& options) override {
     options.arguments("SOURCE", sources_, OptionSet::Need::required,
@@ -82,6 +87,8 @@ class PullCommand final : public Command {
     options.values("--include", "GLOB", filter_.include, "receive only files whose paths match one of these patterns");
     options.values("--exclude", "GLOB", filter_.exclude, "leave out files whose paths match");
     options.values("--sha256", "DIGITS", sha256_, "the SHA-256 of the file at a URL, one for each, in their order");
+    options.value("--wait", "TIME", wait_option_,
+                  "fail if another pull of SOURCE has not ended after TIME, such as 90, 5m or 1h (default: no limit)");
     options.flag("--dataset", dataset_, "publish a data set, as if SOURCE began with hf:datasets/");
     options.flag("--check", check_, "print what would be received, and change nothing");
   }
@@ -103,6 +110,7 @@ class PullCommand final : public Command {
       WEFT_CHECK(url_source(sources_, sha256_, kind, {}));  // the settings are those of run()
       if (name_.empty()) return Error{Errc::invalid, "--name is required with a URL"};
     }
+    WEFT_CHECK(read_wait());
     WEFT_CHECK(check_model_name(name_));
     for (const std::string& tag : tags_) WEFT_CHECK(check_tag_name(tag));
     return {};
@@ -113,9 +121,9 @@ class PullCommand final : public Command {
     WEFT_CHECK(list());
     WEFT_CHECK(look_up(context));
     if (stored_ || check_) return finish(context);
-    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key()));
-    WEFT_TRY(const SafePath pulls, place_of(context));
-    WEFT_TRY(PullArea area, PullArea::open(pulls, source_->key(), context.patience()));
+    const auto until = wait_ ? Clock::now() + *wait_ : Clock::time_point::max();
+    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key(), until));
+    WEFT_TRY(PullArea area, open_area(context, until));
     auto code = pull_into(context, area);
     if (code.ok())
       if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
@@ -123,6 +131,28 @@ class PullCommand final : public Command {
   }
 
  private:
+  Status read_wait() {
+    if (wait_option_.empty()) return {};
+    const auto seconds = parse_time(wait_option_, kWaitSecondsMax);
+    if (!seconds)
+      return Error{Errc::invalid, fmt::format("--wait: expected a time up to 30d, such as 90 or 5m, got \"{}\"",
+                                              printable(wait_option_))};
+    wait_ = std::chrono::seconds(*seconds);
+    return {};
+  }
+
+  // Another pull on this node may have the area. Errc::timed_out: it still has it at `until`.
+  Result<PullArea> open_area(const Context& context, Clock::time_point until) const {
+    WEFT_TRY(const SafePath pulls, place_of(context));
+    Patience patience = context.patience();
+    patience.cancelled = [until, is_interrupted = patience.cancelled] {
+      return is_interrupted() || Clock::now() >= until;
+    };
+    auto area = PullArea::open(pulls, source_->key(), patience);
+    if (area.ok() || area.error().code != Errc::cancelled || context.environment().interrupt != 0) return area;
+    return Error{Errc::timed_out, fmt::format("{} (--wait)", area.error().message)};
+  }
+
   // Looks up the files again: meanwhile another pull may have published the version. A version that the import was to
   // take files from may be removed before the import: then the files come over the network.
   Result<int> pull_into(const Context& context, const PullArea& area) {
@@ -321,6 +351,8 @@ class PullCommand final : public Command {
   std::string name_;
   std::vector<std::string> tags_;
   HubFilter filter_;
+  std::string wait_option_;
+  std::optional<std::chrono::seconds> wait_;  // of --wait
   bool dataset_ = false;
   bool check_ = false;
   bool is_hub_ = false;

@@ -98,7 +98,8 @@ TEST_CASE("a claim has a key of digits") {
   const std::string key(limits::kClaimDigits, 'a');
   CHECK(again(ClaimRequest{key}).key == key);
   CHECK(again(ClaimEvent{false, "node"}).holder == "node");
-  CHECK(again(ClaimEvent{true, {}}).held);
+  CHECK(again(ClaimEvent{false, "node", 5}).since_ns == 5);
+  CHECK(again(ClaimEvent{.held = true}).held);
   for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
     CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
 }
