@@ -86,9 +86,9 @@ inline void fields(JsonFields& f, ImportReport& m) {
   f("version_tensors", m.outcome.version.tensors);
 }
 
-// Claims a key for this node until the client cancels the request or goes. The daemon reports which node has the claim
-// meanwhile, each of them once, and then that this node has it. By then the store shows what the other node has
-// published.
+// Claims a key for this node until the client cancels the request or goes. While another node has the claim, the daemon
+// reports that node, once for each holder. At last it reports that this node has the claim. By then the store shows
+// what the other node has published.
 struct ClaimRequest {
   std::string key;  // limits::kClaimDigits hexadecimal digits
 };

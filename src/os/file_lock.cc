@@ -94,7 +94,8 @@ std::string directory_holder(const Fd& directory) {
 Result<Fd> lock_directory(const std::string& path) {
   WEFT_TRY(Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
   if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
-  if (errno != EWOULDBLOCK) return sys_error(errno, fmt::format("{}: lock", path));
+  Error error = sys_error(errno, fmt::format("{}: lock", path));
+  if (error.code != Errc::busy) return error;
   return Error{Errc::busy, fmt::format("{}: {} holds its lock", path, directory_holder(directory))};
 }
 
