@@ -76,11 +76,10 @@ namespace {
 // "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF".
 std::string directory_holder(const Fd& directory) {
   const auto st = stat_fd(directory.get(), "lock");
-  const auto bytes = read_file("/proc/locks", kLocksMax);
-  if (!st.ok() || !bytes.ok()) return "another process";
+  const auto text = read_kernel_file("/proc/locks", kLocksMax);
+  if (!st.ok() || !text.ok()) return "another process";
   const std::string place = fmt::format(" {:02x}:{:02x}:{} ", major(st->st_dev), minor(st->st_dev), st->st_ino);
-  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  for (std::string_view line : split(text, '\n')) {
+  for (std::string_view line : split(*text, '\n')) {
     const std::size_t end = line.find(place);
     if (end == std::string_view::npos || line.find(" FLOCK ") == std::string_view::npos) continue;
     const std::string_view pid = line.substr(0, end).substr(line.substr(0, end).rfind(' ') + 1);
