@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <thread>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -197,15 +196,18 @@ constexpr auto kClaimPause = std::chrono::milliseconds(500);
 // Waits for the claim, and then holds it until the client ends the request.
 Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
-  ClaimOutcome outcome;
-  for (bool told = false; !outcome.claim; told = true) {
+  WEFT_TRY(ClaimOutcome outcome, parts.registry.claim(request.key));
+  for (ClaimEvent told; !outcome.claim;) {
+    if (told.holder != outcome.holder || told.since_ns != outcome.since_ns) {
+      told = {false, outcome.holder, outcome.since_ns};
+      WEFT_CHECK(call.event(encode_fields(told)));
+    }
+    if (call.wait_cancelled(kClaimPause)) return Error{Errc::cancelled, "interrupted"};
     WEFT_TRY(outcome, parts.registry.claim(request.key));
-    if (!outcome.claim && !told) WEFT_CHECK(call.event(encode_fields(ClaimEvent{false, outcome.holder})));
-    if (!outcome.claim) pause_unless_cancelled(call, kClaimPause);
-    if (call.cancelled()) return Error{Errc::cancelled, "interrupted"};
   }
-  WEFT_CHECK(call.event(encode_fields(ClaimEvent{true, {}})));
-  for (; !call.cancelled(); pause_unless_cancelled(call, kClaimPause)) WEFT_CHECK(outcome.claim->keep());
+  WEFT_CHECK(call.event(encode_fields(ClaimEvent{.held = true})));
+  do WEFT_CHECK(outcome.claim->keep());
+  while (!call.wait_cancelled(kClaimPause));
   return Nothing{};
 }
 

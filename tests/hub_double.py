@@ -165,7 +165,8 @@ class Request:
 class Hub:
     """As a context. All methods may be called while it serves."""
 
-    def __init__(self, address="127.0.0.1", storage_address="127.0.0.2", page_rows=1000):
+    def __init__(self, address="127.0.0.1", storage_address="127.0.0.2", page_rows=1000, tls=None):
+        """`tls`: an ssl.SSLContext with a certificate for both addresses."""
         self.page_rows = page_rows
         self.tokens = set()     # the known ones
         self.pace = None        # bytes a second of each body; None: no limit
@@ -175,7 +176,7 @@ class Hub:
         self.lock = threading.Lock()
         self.requests, self.troubles, self.signatures = [], [], set()
         self.closing = threading.Event()
-        self.servers = {host: Server((at, 0), host, self) for host, at in (("hub", address), ("storage", storage_address))}
+        self.servers = {host: Server((at, 0), host, self, tls) for host, at in (("hub", address), ("storage", storage_address))}
         self.endpoint, self.storage = (self.servers[host].url() for host in ("hub", "storage"))
 
     def __enter__(self):
@@ -264,16 +265,18 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address, host, hub):
+    def __init__(self, address, host, hub, tls):
         super().__init__(address, Handler)
-        self.host, self.hub = host, hub
+        self.host, self.hub, self.is_secure = host, hub, tls is not None
+        if tls is not None:  # the thread of each connection shakes hands
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def server_bind(self):
         socketserver.TCPServer.server_bind(self)  # HTTPServer's asks for the name of the address
         self.server_name, self.server_port = self.server_address[:2]
 
     def url(self):
-        return f"http://{self.server_address[0]}:{self.server_address[1]}"
+        return f"{'https' if self.is_secure else 'http'}://{self.server_address[0]}:{self.server_address[1]}"
 
     def handle_error(self, request, client_address):
         """A client may go away at any time."""
@@ -526,9 +529,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Sends at most so many bytes, and returns how many."""
         if self.hub.pace:
             time.sleep(size / self.hub.pace)
-        if damaged_at is not None and 0 <= damaged_at < size:
+        is_damaged = damaged_at is not None and 0 <= damaged_at < size
+        if is_damaged or self.server.is_secure:
             piece = bytearray(os.pread(content, size, begin))
-            piece[damaged_at] ^= 0xFF
+            if is_damaged:
+                piece[damaged_at] ^= 0xFF
             self.wfile.write(piece)
             sent = len(piece)
         else:

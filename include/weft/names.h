@@ -58,7 +58,5 @@ std::optional<HubName> parse_hub_name(std::string_view directory);
 // True for the name of a commit, as the hub and its cache's snapshots have it: 40 lowercase hexadecimal digits.
 inline constexpr std::size_t kCommitDigits = 40;
 bool is_commit_hash(std::string_view text);
-// Errc::invalid: the text is neither "" nor a commit.
-Status check_source_commit(std::string_view text);
 
 }  // namespace weft

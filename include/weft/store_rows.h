@@ -52,6 +52,21 @@ struct Author {
   bool operator==(const Author&) const = default;
 };
 
+// Where the files of a version came from, as texts of the publisher: no store can verify them.
+struct Provenance {
+  std::string endpoint = {};    // URL of the model hub
+  std::string repository = {};  // "hf:org/bert" or "hf:datasets/org/c4"
+  std::string revision = {};    // as the publisher named it: a branch, a tag or a commit
+  std::string commit = {};      // the hub's commit of the imported files (is_commit_hash); "": none is known
+  std::string access = {};      // "private" or "gated"; "": the hub lets everybody read them, or none is known
+  std::uint64_t listed_ns = 0;  // time of the listing of the files; 0: unknown
+  // URLs of the files without queries, which may hold signatures, and the number of URLs that are not in the list.
+  std::vector<std::string> urls = {};
+  std::uint64_t urls_left_out = 0;
+  bool operator==(const Provenance&) const = default;
+  bool empty() const { return *this == Provenance{}; }
+};
+
 struct ModelRow {
   ModelId id = 0;
   std::string name;
@@ -117,7 +132,7 @@ struct VersionRow {
   // states of one version the one with the larger time is the later.
   std::uint64_t described_ns = 0;
   std::uint64_t described = 0;  // tick of the lineage clock at that change
-  std::string source_commit;    // the hub's commit of the imported snapshot (weft/names.h); "": none is known
+  Provenance source = {};       // empty: none is known
   // Tick and time of the last rename of its model; 0: none. Not stored with the version.
   std::uint64_t renamed = 0;
   std::uint64_t renamed_ns = 0;

@@ -173,11 +173,12 @@ Status set_assembly_max(Store& store, std::uint64_t bytes_max) {
   return assembled_packs(store, {})->set_bytes_max(bytes_max);
 }
 
+// A mount assembles these files later, so an error is no news for the user of an import.
 void assemble_given(Store& store, const VersionRow& version, std::span<const GivenFile> files) {
   const auto packs = assembled_packs(store, {});
   if (files.empty() || !packs->writable()) return;
   const auto loaded = load_version(store, no_resolver(), version);
-  if (!loaded.ok()) return log_info("not assembled: {}", loaded.error().message);
+  if (!loaded.ok()) return log_debug(LogCategory::store, "not assembled: {}", loaded.error().message);
   for (const File& file : published_files(loaded->tree->manifest())) {
     const auto given = std::ranges::find(files, file.path, &GivenFile::path);
     if (given == files.end() || file.size < kAssembledFileMin) continue;
@@ -185,7 +186,7 @@ void assemble_given(Store& store, const VersionRow& version, std::span<const Giv
     const auto composed = is_composed(store, source);
     if (!composed.ok() || !*composed || packs->find(source).ok()) continue;
     const Status made = assemble_of(store, *packs, source, given->fd, given->take);
-    if (!made.ok()) log_info("not assembled: {}", made.error().message);
+    if (!made.ok()) log_debug(LogCategory::store, "not assembled: {}", made.error().message);
   }
 }
 
@@ -201,12 +202,12 @@ void assemble_by_sharing(Store& store, const VersionRow& version) {
   const std::uint64_t block_bytes = packs->writable() ? packs->block_bytes().value_or(0) : 0;
   if (block_bytes == 0) return;
   const auto sources = composed_files(store, no_resolver(), version);
-  if (!sources.ok()) return log_info("not assembled: {}", sources.error().message);
+  if (!sources.ok()) return log_debug(LogCategory::store, "not assembled: {}", sources.error().message);
   for (const AssembledSource& source : *sources) {
     if (packs->find(source).ok()) continue;  // the mount verifies it if necessary
     AssemblyCounts counts;
     const Status made = assemble_now(store, *packs, source, block_bytes, source.size / kCopiedShare, never, counts);
-    if (!made.ok()) log_info("not assembled: {}", made.error().message);
+    if (!made.ok()) log_debug(LogCategory::store, "not assembled: {}", made.error().message);
   }
 }
 

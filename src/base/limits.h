@@ -62,6 +62,8 @@ inline constexpr std::size_t kMetricTextMax = 256;
 inline constexpr std::uint64_t kTimeNsMax = (1ULL << 63U) - 1;  // since 1970: the year 2262, as in times of files
 inline constexpr std::size_t kParentsMax = 64;
 inline constexpr std::size_t kAuthorTextMax = 256;             // bytes of the name of a user or a node
+inline constexpr std::size_t kSourceTextMax = 1024;            // bytes of a text, or of a URL, of a version's source
+inline constexpr std::size_t kSourceUrlsMax = 32;              // URLs that a version's source lists
 inline constexpr std::uint64_t kVersionNumberMax = 1U << 24U;  // versions of one model; each keeps its row for ever
 
 // Counters of a store, bounded by the bits that a mount's inode numbers have for them (vfs/numbers.h). A publish beyond

@@ -135,12 +135,6 @@ bool is_commit_hash(std::string_view text) {
   return text.size() == kCommitDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Status check_source_commit(std::string_view text) {
-  if (text.empty() || is_commit_hash(text)) return {};
-  return Error{Errc::invalid, fmt::format("source commit: expected {} hexadecimal digits, got \"{}\"", kCommitDigits,
-                                          printable(text))};
-}
-
 Status check_key_component(std::string_view text, std::string_view what) {
   if (!text.empty() && text.size() <= limits::kModelComponentMax && text.find('\0') == std::string_view::npos &&
       text.find('/') == std::string_view::npos && text != "latest" && !all_digits(text))

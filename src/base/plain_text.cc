@@ -67,6 +67,35 @@ bool can_be_author(const Author& by) {
   return fits(by.user) && fits(by.node);
 }
 
+Status check_source(const Provenance& source) {
+  constexpr TextLines kOne = TextLines::one;
+  WEFT_CHECK(check_text("endpoint of the source", source.endpoint, limits::kSourceTextMax, kOne));
+  WEFT_CHECK(check_text("repository of the source", source.repository, limits::kSourceTextMax, kOne));
+  WEFT_CHECK(check_text("revision of the source", source.revision, limits::kSourceTextMax, kOne));
+  if (!source.commit.empty() && !is_commit_hash(source.commit))
+    return Error{Errc::invalid, fmt::format("commit of the source: expected {} hexadecimal digits, got \"{}\"",
+                                            kCommitDigits, printable(source.commit))};
+  if (!source.access.empty() && source.access != "private" && source.access != "gated")
+    return Error{Errc::invalid,
+                 fmt::format("access of the source: expected private or gated, got \"{}\"", printable(source.access))};
+  if (source.urls.size() > limits::kSourceUrlsMax)
+    return Error{Errc::invalid, fmt::format("URLs of the source: expected at most {}, got {}", limits::kSourceUrlsMax,
+                                            source.urls.size())};
+  for (const std::string& url : source.urls)
+    WEFT_CHECK(check_text("URL of the source", url, limits::kSourceTextMax, kOne));
+  if (source.listed_ns <= limits::kTimeNsMax && source.urls_left_out <= limits::kFilesPerVersionMax) return {};
+  return Error{Errc::invalid, "source: expected a time and a number of URLs that can be"};
+}
+
+void add_url(Provenance& source, std::string url) {
+  const bool is_listed = source.urls.size() < limits::kSourceUrlsMax && url.size() <= limits::kSourceTextMax &&
+                         plain_text(url, TextLines::one);
+  if (is_listed)
+    source.urls.push_back(std::move(url));
+  else
+    ++source.urls_left_out;
+}
+
 Status check_description(std::string_view message, const Metrics& metrics, std::uint64_t described_ns) {
   WEFT_CHECK(check_message(message));
   WEFT_CHECK(check_metrics(metrics));

@@ -24,6 +24,12 @@ Status check_description(std::string_view message, const Metrics& metrics, std::
 // True if weft may have written these texts: they are short, and plain text of one line.
 bool can_be_author(const Author& by);
 
+// Errc::invalid for a source that no version can have: texts or URLs that are too long or too many, or of control
+// characters; a commit, an access or a time that cannot be.
+Status check_source(const Provenance& source);
+// Adds a URL to a source, or counts it if the source cannot list it.
+void add_url(Provenance& source, std::string url);
+
 // Returns the version with the change, made at `time_ns`, or later if the version was changed later. Nothing if the
 // version is so already. Errc::invalid as above.
 Result<std::optional<VersionRow>> described(const VersionRow& version, const DescriptionChange& change,

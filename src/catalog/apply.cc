@@ -136,8 +136,8 @@ Result<std::uint64_t> tick(Txn& txn) {
 
 Status put_revisions(Txn& txn, const VersionRow& version) {
   WEFT_CHECK(put(txn, Table::revisions, revision_key(version.model, version.manifest, version.id), NumberRow{0}));
-  if (version.source_commit.empty()) return {};
-  return put(txn, Table::commits, commit_key(version.model, version.source_commit, version.id), NumberRow{0});
+  if (version.source.commit.empty()) return {};
+  return put(txn, Table::commits, commit_key(version.model, version.source.commit, version.id), NumberRow{0});
 }
 
 Status put_local(Txn& txn, const VersionRow& version, const LocalRow& local) {
@@ -305,8 +305,8 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_CHECK(remove_local(txn, version->id, content, released));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));
-  if (!version->source_commit.empty())
-    WEFT_CHECK(txn.erase(Table::commits, commit_key(version->model, version->source_commit, version->id)));
+  if (!version->source.commit.empty())
+    WEFT_CHECK(txn.erase(Table::commits, commit_key(version->model, version->source.commit, version->id)));
   version->removed = true;
   WEFT_TRY(version->died, tick(txn));
   version->removed_ns = event.time_ns;

@@ -76,7 +76,7 @@ Status Mirroring::check_version(const MirroredVersion& change) const {
     return Error{Errc::invalid, fmt::format("a publisher: expected a uuid, got \"{}\"", printable(version.publisher))};
   if (change.tree_nodes == 0 && !version.removed)
     return Error{Errc::invalid, "inode numbers: expected at least 1, got 0"};
-  WEFT_CHECK(check_source_commit(version.source_commit));
+  WEFT_CHECK(check_source(version.source));
   for (const std::string& tag : change.tags) WEFT_CHECK(check_key_tag(tag));
   return {};
 }

@@ -195,7 +195,7 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
   version.logical_bytes = request.content.logical_bytes;
   version.kind = request.content.kind;
   version.message = request.message;
-  version.source_commit = request.source_commit;
+  version.source = request.source;
   version.metrics = request.metrics;
   version.elsewhere = request.elsewhere;
   version.tensors = request.content.views.size();

@@ -28,6 +28,11 @@ const PeerCredentials& Call::peer() const {
   return connection_->peer();
 }
 
+bool Call::wait_cancelled(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return arrived_.wait_for(lock, timeout, [this] { return cancelled_.load(); });
+}
+
 Status Call::event(std::string_view body) {
   if (cancelled() || answered_) return not_wanted();
   WEFT_TRY(std::string frame, encode_message({request_.id, MessageKind::event, {}, body}));

@@ -40,6 +40,9 @@ class Call {
   // True if the client has closed or cancelled, or if the daemon ends. Cheap enough to poll.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
+  // Waits until the request is cancelled, and returns true; false after `timeout`.
+  bool wait_cancelled(std::chrono::milliseconds timeout);
+
   // Sends an event; `body` is the JSON of an object. Errc::cancelled: the request is cancelled or answered.
   // Errc::invalid: the event does not fit into a message.
   Status event(std::string_view body);

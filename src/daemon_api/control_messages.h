@@ -105,18 +105,20 @@ inline void fields(JsonFields& f, ImportReport& m) {
   f("version_tensors", m.outcome.version.tensors);
 }
 
-// Claims a key for this node until the client cancels the request or goes. The daemon reports which node has the claim
-// meanwhile, once, and then that this node has it. By then the store shows what the other node has published.
+// Claims a key for this node until the client cancels the request or goes. While another node has the claim, the daemon
+// reports that node, once for each holder. At last it reports that this node has the claim. By then the store shows
+// what the other node has published.
 struct ClaimRequest {
   std::string key;  // limits::kClaimDigits hexadecimal digits
 };
 void fields(JsonFields& f, ClaimRequest& m);
 struct ClaimEvent {
   bool held = false;
-  std::string holder;  // the name of the node that has the claim, if `held` is false
+  std::string holder = {};     // the name of the node that has the claim, if `held` is false
+  std::uint64_t since_ns = 0;  // when that node got it, by its clock; 0: unknown
 };
 inline void fields(JsonFields& f, ClaimEvent& m) {
-  f("held", m.held)("holder", m.holder);
+  f("held", m.held)("holder", m.holder)("since_ns", m.since_ns);
 }
 
 struct TagRequest {

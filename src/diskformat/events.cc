@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 
@@ -54,7 +55,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns)(T::VT_UNDELETED_NS, version.undeleted_ns);
-  f.text_if_any(T::VT_SOURCE_COMMIT, version.source_commit);
+  f.table_if_any(T::VT_SOURCE, version.source);
   f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
@@ -167,7 +168,7 @@ bool plausible(const PublishEvent& event) {
   const VersionRow& version = event.version;
   return small_id(version.id) && small_id(version.model) && version.number > 0 &&
          version.number <= limits::kVersionNumberMax && small(event.model_ino) && small(event.latest_ino) &&
-         check_source_commit(version.source_commit).ok() && can_be_local(event.local) &&
+         check_source(version.source).ok() && can_be_local(event.local) &&
          std::all_of(event.tags.begin(), event.tags.end(), named) &&
          std::all_of(event.directories.begin(), event.directories.end(), named);
 }

@@ -80,6 +80,10 @@ class Writer {
   }
   template <class T>
   Writer& table(Field field, T& value);
+  template <class T>
+  Writer& table_if_any(Field field, T& value) {
+    return value.empty() ? *this : table(field, value);
+  }
   Writer& text_if_any(Field field, const std::string& text) { return text.empty() ? *this : (*this)(field, text); }
   Writer& uuid(Field field, const std::string& text) { return (*this)(field, parse_uuid(text)); }
   Writer& dataset(Field field, VersionKind kind) { return (*this)(field, kind == VersionKind::dataset); }
@@ -177,6 +181,12 @@ class Reader {
     if (got != nullptr) value = read<T>(*got);
     return *this;
   }
+  template <class T>
+  Reader& table_if_any(Field field, T& value) {
+    const auto* got = table_.GetPointer<const flatbuffers::Table*>(field);
+    if (got != nullptr) value = read<T>(*got);
+    return *this;
+  }
   Reader& text_if_any(Field field, std::string& text) { return (*this)(field, text); }
   // "" if there is none.
   Reader& uuid(Field field, std::string& text) {
@@ -216,6 +226,15 @@ void fields(F& f, ParentRef& m) {
   using T = records::Parent;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_DECLARED, m.declared, true);
   f(T::VT_SAME_TENSORS, m.same_tensors)(T::VT_SAME_BYTES, m.same_bytes)(T::VT_ID, m.id);
+}
+
+template <class F>
+void fields(F& f, Provenance& m) {
+  using T = records::Source;
+  f.text_if_any(T::VT_ENDPOINT, m.endpoint).text_if_any(T::VT_REPOSITORY, m.repository);
+  f.text_if_any(T::VT_REVISION, m.revision).text_if_any(T::VT_COMMIT, m.commit).text_if_any(T::VT_ACCESS, m.access);
+  f(T::VT_LISTED_NS, m.listed_ns)(T::VT_URLS_LEFT_OUT, m.urls_left_out);
+  if (F::kReads || !m.urls.empty()) f(T::VT_URLS, m.urls);
 }
 
 // A writer does not change `row`.

@@ -69,7 +69,7 @@ void fields(F& f, VersionRow& m) {
   f(T::VT_MESSAGE, m.message)(T::VT_METRICS, m.metrics)(T::VT_PARENTS, m.parents)(T::VT_REMOVED, m.removed);
   f(T::VT_REMOVED_NS, m.removed_ns)(T::VT_TENSORS, m.tensors)(T::VT_TENSOR_BYTES, m.tensor_bytes);
   f(T::VT_ELSEWHERE, m.elsewhere)(T::VT_BORN, m.born)(T::VT_DIED, m.died).uuid(T::VT_PUBLISHER, m.publisher);
-  f.text_if_any(T::VT_LOST, m.lost).text_if_any(T::VT_SOURCE_COMMIT, m.source_commit).dataset(T::VT_DATASET, m.kind);
+  f.text_if_any(T::VT_LOST, m.lost).table_if_any(T::VT_SOURCE, m.source).dataset(T::VT_DATASET, m.kind);
   f(T::VT_DESCRIBED_NS, m.described_ns)(T::VT_DESCRIBED, m.described);
   f(T::VT_UNDELETED_NS, m.undeleted_ns)(T::VT_UNDELETED, m.undeleted);
   if (F::kReads || !m.removed_tags.empty()) f(T::VT_REMOVED_TAGS, m.removed_tags);

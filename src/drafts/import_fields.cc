@@ -19,6 +19,11 @@ void fields(JsonFields& f, std::pair<std::string, std::string>& metric) {
   f("key", metric.first)("value", metric.second);
 }
 
+void fields(JsonFields& f, Provenance& m) {
+  f("endpoint", m.endpoint)("repository", m.repository)("revision", m.revision)("commit", m.commit);
+  f("access", m.access)("listed_ns", m.listed_ns)("urls", m.urls)("urls_left_out", m.urls_left_out);
+}
+
 void fields(JsonFields& f, ImportOptions& m) {
   f("name", m.name)("inherit", m.inherit)("add", m.add)("dataset", m.dataset);
   auto take = static_cast<std::uint64_t>(m.take);
@@ -26,7 +31,7 @@ void fields(JsonFields& f, ImportOptions& m) {
   m.take = static_cast<Take>(take);
   fields(f, m.durability);
   f("keep", m.keep)("parents", m.parents)("find_parent", m.find_parent)("tags", m.tags);
-  f("default_message", m.default_message)("source_commit", m.source_commit);
+  f("default_message", m.default_message)("source", m.source);
   f("message", m.message)("metrics", m.metrics, JsonFields::Form::row);
 }
 

@@ -21,6 +21,7 @@ inline constexpr char kAwaitDaemon[] = "--await-daemon";
 inline constexpr std::string_view kOutcomeUnknown = "whether it did what was asked is not known";
 
 void fields(JsonFields& f, std::pair<std::string, std::string>& metric);
+void fields(JsonFields& f, Provenance& m);
 // Everything but `paths` and `links`, which the process that finds the files uses. Into an object with other members.
 void fields(JsonFields& f, ImportOptions& m);
 

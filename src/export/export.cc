@@ -15,7 +15,7 @@ Result<HubNames> hub_names_of(Store& store, const VersionRow& row) {
     return Error{Errc::invalid, fmt::format("{}: expected a name that the hub accepts, ORG/NAME or NAME without '+', "
                                             "\"--\" and \"..\"; `weft mv` renames a model",
                                             row.model_name)};
-  HubNames names{*repository, row.source_commit.empty() ? commit_of(row) : row.source_commit, {}};
+  HubNames names{*repository, row.source.commit.empty() ? commit_of(row) : row.source.commit, {}};
   {
     WEFT_TRY(const auto snapshot, store.snapshot());
     WEFT_TRY(const ModelRow model, snapshot->model(row.model));

@@ -48,6 +48,28 @@ std::string edge_json(const ParentRef& parent) {
   return json.member("same_bytes", parent.same_bytes).end_object().take();
 }
 
+std::string source_json(const Provenance& source) {
+  if (source.empty()) return "null";
+  JsonWriter json;
+  json.begin_object();
+  const auto text = [&json](std::string_view key, const std::string& value) {
+    if (!value.empty()) json.member(key, std::string_view(value));
+  };
+  text("endpoint", source.endpoint);
+  text("repository", source.repository);
+  text("revision", source.revision);
+  text("commit", source.commit);
+  text("access", source.access);
+  if (source.listed_ns != 0) text("time", utc_time(source.listed_ns));
+  if (!source.urls.empty()) {
+    json.key("urls").begin_array();
+    for (const std::string& url : source.urls) json.value(std::string_view(url));
+    json.end_array();
+  }
+  if (source.urls_left_out != 0) json.member("urls_left_out", source.urls_left_out);
+  return json.end_object().take();
+}
+
 Shared shared_tensors(const Manifest& child, const Manifest& parent) {
   std::set<Content> have;
   each_content(parent, [&](const Content& content) { have.insert(content); });

@@ -96,9 +96,8 @@ void write_facts(JsonWriter& json, const VersionRow& version) {
   json.member("model", std::string_view(version.model_name)).member("version", version.number);
   json.member("time", std::string_view(utc_time(version.time_ns))).member("time_ns", version.time_ns);
   json.member("manifest", std::string_view(to_hex(version.manifest)))
-      .member("message", std::string_view(version.message))
-      .member("source_commit", std::string_view(version.source_commit));
-  json.key("metrics").begin_object();
+      .member("message", std::string_view(version.message));
+  json.key("source").raw(source_json(version.source)).key("metrics").begin_object();
   for (const auto& [name, value] : version.metrics)
     json.key(name).raw(is_json_number(value) ? value : json_quote(value));
   json.end_object().key("parents").begin_array();

@@ -1,6 +1,8 @@
 #include "os/file_lock.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@ namespace {
 
 constexpr auto kLongestPause = std::chrono::milliseconds(50);
 constexpr auto kQuiet = std::chrono::seconds(1);  // shorter waits are not reported
+constexpr std::size_t kLocksMax = 16U << 20U;     // bytes of /proc/locks
 constexpr std::size_t kNoteMax = 64;              // size of the note that names the holder
 
 std::string held_by(int fd) {
@@ -65,6 +68,34 @@ Status try_lock(int fd, LockKind kind, std::string_view where) {
   Status status = lock_and_note(fd, kind, LockWait::no, where);
   if (status.ok() || status.error().code != Errc::busy) return status;
   return Error{Errc::busy, fmt::format("{}: {} holds its lock", where, held_by(fd))};
+}
+
+namespace {
+
+// Finds the holder of a lock of flock(2) in /proc/locks, whose lines are such as
+// "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF".
+std::string directory_holder(const Fd& directory) {
+  const auto st = stat_fd(directory.get(), "lock");
+  const auto text = read_kernel_file("/proc/locks", kLocksMax);
+  if (!st.ok() || !text.ok()) return "another process";
+  const std::string place = fmt::format(" {:02x}:{:02x}:{} ", major(st->st_dev), minor(st->st_dev), st->st_ino);
+  for (std::string_view line : split(*text, '\n')) {
+    const std::size_t end = line.find(place);
+    if (end == std::string_view::npos || line.find(" FLOCK ") == std::string_view::npos) continue;
+    const std::string_view pid = line.substr(0, end).substr(line.substr(0, end).rfind(' ') + 1);
+    return fmt::format("process {}", printable(pid));
+  }
+  return "another process";
+}
+
+}  // namespace
+
+Result<Fd> lock_directory(const std::string& path) {
+  WEFT_TRY(Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
+  if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
+  Error error = sys_error(errno, fmt::format("{}: lock", path));
+  if (error.code != Errc::busy) return error;
+  return Error{Errc::busy, fmt::format("{}: {} holds its lock", path, directory_holder(directory))};
 }
 
 Status LockPolling::pause() {

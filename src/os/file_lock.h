@@ -43,6 +43,10 @@ class LockPolling {
 // exclusively, or if the file names none; shared holders leave no name.
 std::string lock_holder(int fd);
 
+// Locks a directory itself, for one process (flock): no file in it or beside it is needed. Does not wait. Errc::busy
+// names the holder if it is known. The lock ends with the last copy of the descriptor.
+Result<Fd> lock_directory(const std::string& path);
+
 // Locks of byte ranges (fcntl F_OFD_*). They belong to the open file description: copies of a descriptor share them,
 // also in other processes, and they end with the last copy. The locked bytes may lie past the end of the file.
 struct LockRange {

@@ -65,12 +65,12 @@ Result<PublishRequest> describe(const ImportOptions& options) {
   WEFT_CHECK(check_model_name(options.name));
   const std::string& message = options.message.empty() ? options.default_message : options.message;
   WEFT_CHECK(check_message(message));
-  WEFT_CHECK(check_source_commit(options.source_commit));
+  WEFT_CHECK(check_source(options.source));
   WEFT_CHECK(check_metrics(options.metrics));
   PublishRequest request;
   request.model = options.name;
   request.message = message;
-  request.source_commit = options.source_commit;
+  request.source = options.source;
   request.metrics = options.metrics;
   request.by = options.by;
   std::set<std::string_view> tags;
@@ -284,12 +284,16 @@ Status describe_content(Import& import, PublishRequest& request, ImportReport& r
   return {};
 }
 
+// True if a version's source names the commit and the URLs of another one. Endpoint, revision and time may differ.
+bool is_named(const Provenance& given, const Provenance& stored) {
+  return (given.commit.empty() || given.commit == stored.commit) && (given.urls.empty() || given.urls == stored.urls);
+}
+
 // Returns the texts and parents of a request that the version with the same content lacks. `message` is the user's.
 std::vector<std::string> lacks(const VersionRow& version, const PublishRequest& request, const std::string& message) {
   std::vector<std::string> lacking;
   if (!message.empty() && message != version.message) lacking.emplace_back("message");
-  if (!request.source_commit.empty() && request.source_commit != version.source_commit)
-    lacking.emplace_back("source commit");
+  if (!is_named(request.source, version.source)) lacking.emplace_back("source");
   for (const auto& metric : request.metrics)
     if (std::ranges::find(version.metrics, metric) == version.metrics.end())
       lacking.push_back(fmt::format("metric {}", metric.first));

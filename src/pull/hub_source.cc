@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/plain_text.h"
+#include "os/sys.h"
 #include "pull/pull_names.h"
 #include "pull/pull_source.h"
 
@@ -28,10 +30,15 @@ class RevisionSource final : public PullSource {
     WEFT_TRY(listing.files, hub_.files(source_.repository, commit_));
     if (listing.files.empty())
       return Error{Errc::not_found, fmt::format("{}: no file to publish in commit {}", text(), commit_)};
-    listing.endpoint = endpoint_;
-    listing.commit = commit_;
+    Provenance& from = listing.source;
+    from.endpoint = endpoint_;
+    from.repository = text();
+    from.revision = source_.revision;
+    from.commit = commit_;
+    from.access = revision.is_private ? "private" : revision.is_gated ? "gated" : "";
+    from.listed_ns = now_ns();
+    WEFT_CHECK(check_source(from));
     listing.description = description_of(endpoint_, source_, commit_);
-    listing.access = revision.is_private ? "private" : revision.is_gated ? "gated" : "";
     return listing;
   }
 

@@ -38,7 +38,7 @@ Result<std::optional<VersionRow>> row_of_commit(Store& store, const std::string&
   WEFT_TRY(const auto id, snapshot->with_revision(model->id, commit));
   if (!id) return std::optional<VersionRow>();
   WEFT_TRY(VersionRow row, snapshot->version(*id));
-  return row.source_commit == commit ? std::optional(std::move(row)) : std::nullopt;
+  return row.source.commit == commit ? std::optional(std::move(row)) : std::nullopt;
 }
 
 // Calls visit(path, holder, bytes, sha256) for each published file: it is these bytes of the file `holder`. Small files

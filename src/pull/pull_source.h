@@ -13,14 +13,14 @@
 #include "weft/content.h"
 #include "weft/names.h"
 #include "weft/result.h"
+#include "weft/store_rows.h"
 
 namespace weft {
 
 struct PullListing {
-  std::vector<HubFile> files;    // by path; at least one
-  std::string endpoint, commit;  // of a hub; else ""
-  std::string description;       // of the version
-  std::string_view access = {};  // "private", "gated", or "": everybody may read it
+  std::vector<HubFile> files;  // by path; at least one
+  Provenance source;           // of the version; passes check_source()
+  std::string description;     // the same for people
 };
 
 // Any thread. Messages begin with text(), or with the URL of a file.

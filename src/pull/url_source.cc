@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/text.h"
+#include "os/sys.h"
 #include "pull/pull_names.h"
 #include "pull/pull_source.h"
 #include "weft/model/manifest.h"
@@ -62,7 +64,10 @@ class UrlSource final : public PullSource {
     for (const auto& [path, file] : files_) {
       WEFT_TRY(const std::uint64_t size, size_of(file));
       listing.files.push_back({path, size, {}, file.sha256});
+      add_url(listing.source, file.url.text.substr(0, file.url.text.find('?')));
     }
+    listing.source.listed_ns = now_ns();
+    WEFT_CHECK(check_source(listing.source));
     listing.description = text();
     return listing;
   }

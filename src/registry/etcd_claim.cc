@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "os/sys.h"
+
 namespace weft {
 namespace {
 
@@ -41,16 +43,18 @@ Result<ClaimOutcome> claim_in_etcd(OwnRegistry& own, const Member& self, std::st
   WEFT_TRY(const etcd::RangeAnswer found, own.client().range(etcd::query_of(name)));
   if (!found.items.empty()) {
     WEFT_TRY(const Member holder, open_member(found.items.front().value, own.keys().bound(name)));
-    return ClaimOutcome{nullptr, holder.name};
+    return ClaimOutcome{nullptr, holder.name, holder.since_ns};
   }
   WEFT_TRY(const etcd::LeaseAnswer granted, own.client().grant_lease(static_cast<std::uint64_t>(lease.count())));
   auto claim = std::make_unique<EtcdClaim>(own.client(), granted.id, lease);
+  Member holder = self;
+  holder.since_ns = now_ns();
   etcd::Txn txn;
   txn.compares.push_back({{name, {}}});  // there is no such key
-  txn.then.emplace_back(etcd::Put{name, seal(self, own.keys().bound(name)), granted.id});
+  txn.then.emplace_back(etcd::Put{name, seal(holder, own.keys().bound(name)), granted.id});
   WEFT_TRY(const etcd::TxnAnswer answer, own.change(std::move(txn)));
   if (!answer.succeeded) return ClaimOutcome{nullptr, "another node"};
-  return ClaimOutcome{std::move(claim), {}};
+  return ClaimOutcome{std::move(claim)};
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-// A claim in etcd: a key that this node puts under a lease of its own.
+// A claim in etcd: a key that this node puts under a lease of its own. Its value is the member, whose `since_ns` is the
+// time of the claim.
 #pragma once
 
 #include <chrono>

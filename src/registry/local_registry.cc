@@ -47,9 +47,7 @@ class LocalRegistry final : public Registry {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
     return snapshot->registry_revision();
   }
-  Result<ClaimOutcome> claim(std::string_view /*key*/) override {
-    return ClaimOutcome{std::make_unique<LocalClaim>(), {}};
-  }
+  Result<ClaimOutcome> claim(std::string_view /*key*/) override { return ClaimOutcome{std::make_unique<LocalClaim>()}; }
   std::vector<Member> members() const override { return {}; }
   RegistryStatus status() const override {
     RegistryStatus status;

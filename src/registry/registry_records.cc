@@ -41,7 +41,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
   f(T::VT_DESCRIBED_NS, row.described_ns)(T::VT_UNDELETED_NS, row.undeleted_ns)(T::VT_PUBLISHED_AT, m.published_at);
-  f.text_if_any(T::VT_SOURCE_COMMIT, row.source_commit);
+  f.table_if_any(T::VT_SOURCE, row.source);
 }
 
 template <class F>
@@ -105,7 +105,7 @@ std::string fault_of(const VersionRow& row) {
   if (!parse_uuid(row.publisher)) return "its publisher";
   if (const Status described = check_description(row.message, row.metrics, row.described_ns); !described.ok())
     return described.error().message;
-  if (!check_source_commit(row.source_commit).ok()) return "its source commit";
+  if (const Status source = check_source(row.source); !source.ok()) return source.error().message;
   if (row.parents.size() > limits::kParentsMax || row.elsewhere.size() > limits::kParentsMax) return "its parents";
   for (const ParentRef& parent : row.parents)
     if (!check_model_name(parent.model).ok() || parent.number == 0 || parent.number > limits::kVersionNumberMax)

@@ -77,7 +77,7 @@ Result<Attr> lookup_ref(Snapshot& snapshot, const ModelRow& model, std::string_v
     case ModelRevision::Kind::commit:
       break;
   }
-  if (name != found.version.source_commit) return no_entry(name);
+  if (name != found.version.source.commit) return no_entry(name);
   return ref_attr(ino_of(InoKind::hub_commit, found.version.id), found.time_ns);
 }
 
@@ -86,10 +86,10 @@ template <class Lookup>
 Status add_commits(PageMaker& page, unsigned part, const ModelRow& model, InoKind kind, const Lookup& lookup) {
   return page.add(part, number_behind, list_versions(model.id),
                   [&, part, kind](Snapshot& now, const VersionRow& row) -> Result<DirEntry> {
-                    if (row.removed || row.source_commit.empty()) return no_entry(row.source_commit);
-                    WEFT_TRY(const Attr attr, lookup(now, model, row.source_commit));
-                    if (attr.ino != ino_of(kind, row.id)) return no_entry(row.source_commit);
-                    return DirEntry{row.source_commit, attr, true, place_of(part, row.number)};
+                    if (row.removed || row.source.commit.empty()) return no_entry(row.source.commit);
+                    WEFT_TRY(const Attr attr, lookup(now, model, row.source.commit));
+                    if (attr.ino != ino_of(kind, row.id)) return no_entry(row.source.commit);
+                    return DirEntry{row.source.commit, attr, true, place_of(part, row.number)};
                   });
 }
 
@@ -243,7 +243,7 @@ Result<Attr> Hub::attr(const MountInode& inode) {
   }
   if (kind == InoKind::hub_commit_link) {
     WEFT_TRY(const VersionRow version, snapshot->version(id_of(ino)));
-    return version.source_commit.empty() ? no_inode(ino) : Result<Attr>(commit_link_attr(version));
+    return version.source.commit.empty() ? no_inode(ino) : Result<Attr>(commit_link_attr(version));
   }
   WEFT_TRY(const ModelRow model, model_of_dir(*snapshot, payload_of(ino)));
   return model_attr(kind, model);

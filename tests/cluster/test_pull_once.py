@@ -1,4 +1,5 @@
 """A cluster pulls a repository once, whichever nodes ask for it."""
+import signal
 import subprocess
 
 import pytest
@@ -28,8 +29,8 @@ def repository(tmp_path):
     return area
 
 
-def start(node, hub):
-    return subprocess.Popen([WEFT, "--store", node.store.path, "pull", "hf:org/bert"], text=True,
+def start(node, hub, *words):
+    return subprocess.Popen([WEFT, "--store", node.store.path, "pull", "hf:org/bert", *words], text=True,
                             env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf"),
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -85,3 +86,25 @@ def test_another_node_goes_on_when_the_daemon_of_a_pull_is_killed(three, hub, re
             hub.pace = None
             ended(second)
     assert_has(three[1], repository, tmp_path / "out")
+
+
+def test_a_pull_that_is_stopped_is_named_and_the_wait_can_end(three, hub, repository):
+    hub.add("org/bert", repository)
+    hub.pace = MIB // 4
+    with start(three[0], hub) as first:
+        try:
+            wait_until(lambda: sum(hub.sent.values()) > MIB // 2, seconds_max=SECONDS_MAX)
+            first.send_signal(signal.SIGSTOP)
+            limited = start(three[1], hub, "--wait", "1")
+            _, err = limited.communicate(timeout=SECONDS_MAX)
+            note, error = err.splitlines()
+            assert limited.returncode == 1 and "--wait" in error and " since 20" in note and " since 20" in error
+            with start(three[1], hub) as patient:
+                assert "pulls the same" in patient.stderr.readline()
+                assert "s so far" in patient.stderr.readline()
+                patient.send_signal(signal.SIGINT)
+                patient.communicate(timeout=SECONDS_MAX)
+                assert patient.returncode != 0
+            assert first.poll() is None
+        finally:
+            first.kill()

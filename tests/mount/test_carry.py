@@ -117,6 +117,18 @@ def test_a_full_directory_is_left_alone(store, tmp_path):
     assert (tmp_path / "cache/mine").read_text() == "mine"
 
 
+def test_one_command_at_a_time_has_the_directory(store, service):
+    """Although it is still empty. A process in the background that the command leaves does not keep the lock."""
+    process, cache = service
+    words = ["carry", "other", cache, "-q", "--", "touch", cache / "mine"]
+    assert_refused(store.weft(*words, check=False), cache, f"process {process.pid}", code=125)
+    assert not (cache / "mine").exists()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=COMMAND_SECONDS_MAX)
+    store.weft("carry", "left", cache, "-q", "--", "sh", "-c", "sleep 20 >/dev/null 2>&1 &")
+    store.weft(*words)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_directory_of_another_user_is_refused(store, tmp_path):
     """He could write what the command runs: in /tmp he may have made it first."""

@@ -262,12 +262,14 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
 
 WISH = {"name": "m", "inherit": "", "add": False, "dataset": False, "take": 0,
         "durability": "local", "keep": 0, "parents": [], "tags": [], "default_message": "",
-        "source_commit": "", "message": "", "metrics": [], "files": 2}
+        "source": {"endpoint": "", "repository": "", "revision": "", "commit": "", "access": "", "listed_ns": 0, "urls": [],
+                   "urls_left_out": 0},
+        "message": "", "metrics": [], "files": 2}
 
 
 @pytest.mark.parametrize("body", [
     {}, {"name": "m"}, WISH | {"name": 5}, WISH | {"metrics": ["x"]}, WISH | {"files": 0}, WISH | {"name": "../m"},
-    WISH | {"durability": "disk"}])
+    WISH | {"durability": "disk"}, WISH | {"source": WISH["source"] | {"commit": "main"}}])
 def test_an_import_that_makes_no_sense_is_refused(daemon, store, body):
     assert daemon.ask("import", body)[0] == "invalid"
     assert store.json("ls")["models"] == []

@@ -299,8 +299,8 @@ def test_the_hubs_commit_is_a_revision(store, tmp_path):
     """Its snapshot and its file in refs/ are found, also in an index that is made anew."""
     repository, commit = hub_cache(tmp_path)
     store.weft("import", repository)
-    assert store.json("info", "org/bert")["source_commit"] == commit
-    assert store.json("log", "org/bert")["versions"][0]["source_commit"] == commit
+    assert store.json("info", "org/bert")["source"] == {"commit": commit}
+    assert store.json("log", "org/bert")["versions"][0]["source"] == {"commit": commit}
     store.weft("fsck", "--rebuild")
     with Mount(store, tmp_path / "mnt") as mount:
         hub = mount / "hub/models--org--bert"
@@ -330,7 +330,7 @@ def test_hub_of_a_mount_is_no_source(store, tmp_path, place):
         assert "org/bert@1 has this content already" in done.stdout and "the name is org/bert" in done.stderr
         assert "Hugging Face" not in done.stderr and "not kept" not in done.stderr
     info = store.json("info", "copy")
-    assert (info["message"], info["source_commit"]) == ("", "")
+    assert (info["message"], info["source"]) == ("", None)
 
 
 def test_name_of_the_directory(store, tmp_path):

@@ -3,6 +3,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -84,7 +85,12 @@ def test_a_pull_is_a_version_with_name_tag_and_commit(store, hub, repository, tm
     assert report["received_bytes"] == report["bytes"] == bytes_of(repository) == sum(hub.sent.values())
     assert report["files"] == len(files_below(repository))
     info = store.json("info", "org/bert@main")
-    assert info["source_commit"] == commit
+    source = info["source"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", source.pop("time"))
+    assert source == {"endpoint": hub.endpoint, "repository": "hf:org/bert", "revision": "main", "commit": commit}
+    assert store.json("log", "org/bert")["versions"][0]["source"] == info["source"] | source
+    for line in (hub.endpoint, "hf:org/bert", "main", commit):
+        assert any(row.split()[-1] == line for row in store.weft("info", "org/bert").stdout.splitlines())
     assert info["message"] == f"hf:org/bert of {hub.endpoint}, revision main, commit {commit}"
     assert_version_is(store, tmp_path, "org/bert", repository)
     assert not any((store.path / "pulls").iterdir())
@@ -367,6 +373,22 @@ def test_gc_removes_what_no_pull_goes_on_with(store, hub, repository):
     assert not area.exists()
 
 
+def test_the_wait_for_another_pull_can_have_a_limit(store, hub, repository):
+    hub.add("org/bert", repository)
+    assert_refused(pull(store, hub, "hf:org/bert", "--wait", "soon", check=False), "--wait", code=2)
+    hub.trouble("stall", path="*.safetensors", bytes=1000)
+    words = [WEFT, "--store", store.path, "pull", "hf:org/bert"]
+    with subprocess.Popen(words, env=settings(hub), stderr=subprocess.DEVNULL) as first:
+        try:
+            wait_until(lambda: sum(hub.sent.values()) > 0)
+            for seconds in (0, 1):
+                done = pull(store, hub, "hf:org/bert", "--wait", seconds, check=False)
+                assert done.returncode == 1 and f"process {first.pid} (weft)" in done.stderr and "--wait" in done.stderr
+        finally:
+            first.kill()
+    assert pulled(store, hub, "hf:org/bert", "--wait", "1m")["made"]
+
+
 def test_two_pulls_of_one_repository_take_turns(store, hub, repository):
     hub.add("org/bert", repository)
     hub.pace = 1 * MIB
@@ -471,6 +493,7 @@ def test_a_gated_repository_needs_a_token_which_stays_secret(store, hub, reposit
     (home / "token").write_text(TOKEN + "\n")
     done = pull(store, hub, "hf:org/gated", HF_HOME=str(home))
     assert "every user who can read the store" in done.stderr
+    assert store.json("info", "org/gated")["source"]["access"] == "gated"
     assert_version_is(store, tmp_path, "org/gated", repository)
     assert {one.token for one in hub.asked("hub")} == {None, TOKEN}
     assert {one.headers.get("authorization") for one in hub.asked("storage")} == {None}
@@ -491,7 +514,8 @@ def test_a_refused_token_is_not_in_the_message(store, hub, repository):
 def test_urls(store, hub, repository, tmp_path):
     hub.add("org/bert", repository)
     paths = ["model.safetensors", "config.json"]
-    urls = [f"{hub.endpoint}/org/bert/resolve/main/{path}" for path in paths]
+    plain = [f"{hub.endpoint}/org/bert/resolve/main/{path}" for path in paths]
+    urls = [f"{url}?signature=secret" for url in plain]
     digests = [hashlib.sha256((repository / path).read_bytes()).hexdigest() for path in paths]
     words = [*urls, *(word for digest in digests for word in ("--sha256", digest))]
     assert_refused(pull(store, hub, *words, check=False), "--name", code=2)
@@ -499,13 +523,15 @@ def test_urls(store, hub, repository, tmp_path):
     assert_refused(pull(store, hub, urls[0], "--sha256", "12", "--name", "m", check=False), "64", code=2)
     report = pulled(store, hub, *words, "--name", "m", HF_TOKEN=TOKEN)
     assert (report["made"], report["files"], report["commit"]) == (True, 2, "")
+    source = store.json("info", "m")["source"]
+    assert sorted(source) == ["time", "urls"] and source["urls"] == sorted(plain)
     assert {one.token for one in hub.asked()} == {None}
     store.weft("export", "m", tmp_path / "out")
     assert files_below(tmp_path / "out") == {path: (repository / path).read_bytes() for path in paths}
     assert pulled(store, hub, *words, "--name", "m")["received_bytes"] == 0
     assert_refused(pull(store, hub, urls[0], "--sha256", digests[1], "--name", "n", check=False), "model.safetensors",
                    digests[1])
-    assert_refused(pull(store, hub, urls[0] + "x", "--sha256", digests[0], "--name", "n", check=False), "404")
+    assert_refused(pull(store, hub, plain[0] + "x", "--sha256", digests[0], "--name", "n", check=False), "404")
     assert [model["model"] for model in store.json("ls")["models"]] == ["m"]
 
 

@@ -65,7 +65,8 @@ class Claim {
 };
 struct ClaimOutcome {
   std::unique_ptr<Claim> claim;  // null: another node has it
-  std::string holder;            // then the name of that node
+  std::string holder = {};       // then the name of that node
+  std::uint64_t since_ns = 0;    // and when it got the claim, by its clock; 0: unknown
 };
 
 // True if the origin has all bytes of this manifest. May wait for the origin.

@@ -1,5 +1,5 @@
-// Lineage (model/lineage.cc): texts of the edges to parents, and shared tensors of two versions. Pure and
-// deterministic; reads no store.
+// Lineage (model/lineage.cc): texts of the edges to parents and of sources, and shared tensors of two versions. Pure
+// and deterministic; reads no store.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,10 @@ namespace weft {
 std::string edge_text(const ParentRef& parent, std::uint64_t tensors);
 // Returns {"model":"org/bert","version":2,"declared":true,"same_tensors":98,"same_bytes":84515840}.
 std::string edge_json(const ParentRef& parent);
+
+// Returns {"endpoint":"https://huggingface.co","repository":"hf:org/bert",…} with the known facts of a source; "null"
+// if none is known.
+std::string source_json(const Provenance& source);
 
 // The non-empty tensors of `child` that `parent` has too.
 struct Shared {

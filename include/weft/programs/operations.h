@@ -113,7 +113,7 @@ struct ImportOptions {
   std::vector<std::string> tags;
   std::string message;
   std::string default_message;  // of a version that `message` does not describe; nobody misses it
-  std::string source_commit;    // as VersionRow
+  Provenance source = {};       // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
   std::uint64_t keep = 0;  // afterwards, remove untagged versions older than the newest `keep`; 0: none
   Author by = {};          // as PublishRequest
@@ -134,7 +134,7 @@ struct ImportReport {
   std::vector<MovedSource> moved;     // for remove_moved()
   std::uint64_t mounted_files = 0;    // files of `paths` that a mount of this store shows: not read
   std::vector<std::string> remarks;   // a line for each file that is published and contradicts another one
-  // Lists what the newest version, which has this content already, lacks: "message", "source commit", "metric loss".
+  // Lists what the newest version, which has this content already, lacks: "message", "source", "metric loss".
   // Its tags are set.
   std::vector<std::string> not_kept;
   // With ImportOptions::keep, set by the caller of run_import(): the versions that were removed, and why others were

@@ -47,7 +47,7 @@ struct PublishRequest {
   std::vector<std::string> elsewhere;
   std::vector<std::string> tags;  // tags to set to the new version in the same commit
   std::string message;
-  std::string source_commit;  // as VersionRow
+  Provenance source = {};  // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
   Author by;  // recorded as who set the tags
 };

@@ -12,6 +12,7 @@
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "os/file_lock.h"
 #include "os/programs.h"
 #include "os/sys.h"
 #include "weft/programs/operations.h"
@@ -112,6 +113,7 @@ class CarryCommand final : public Command {
       context.note(fmt::format("{}: no such command along PATH", command_.front()));
       return kExitNoCommand;
     }
+    WEFT_TRY(lock_, lock());
     WEFT_CHECK(begin(context));
     WEFT_CHECK(check_owner());
     WEFT_TRY(published_, state_of_directory(directory_));
@@ -126,6 +128,13 @@ class CarryCommand final : public Command {
     return finish(context, code);
   }
 
+  // Makes the directory unless it exists, and keeps other commands of weft carry out of it.
+  Result<Fd> lock() const {
+    if (const Status made = make_directory(directory_); !made.ok() && made.error().code != Errc::exists)
+      return made.error();
+    return lock_directory(directory_);
+  }
+
   // Makes the directory as the newest version has it.
   Status begin(const Context& context) {
     WEFT_TRY(const auto store, context.open_to_read());
@@ -133,7 +142,7 @@ class CarryCommand final : public Command {
     const auto newest = version_of(*store, model_);
     if (!newest.ok() && newest.error().code != Errc::not_found) return newest.error();
     if (!newest.ok()) {
-      WEFT_CHECK(make_empty());
+      WEFT_CHECK(check_empty());
       say(context, fmt::format("{} begins empty: {} has no version", directory_, model_));
       return {};
     }
@@ -154,9 +163,7 @@ class CarryCommand final : public Command {
     return {};
   }
 
-  Status make_empty() const {
-    Status made = make_directory(directory_);
-    if (made.ok() || made.error().code != Errc::exists) return made;
+  Status check_empty() const {
     WEFT_TRY(const auto names, list_directory(directory_));
     if (names.empty()) return {};
     return Error{Errc::exists, fmt::format("{}: expected an empty directory, got {} (\"{}\", …)", directory_,
@@ -279,6 +286,7 @@ class CarryCommand final : public Command {
   std::string key_;
   std::string model_;         // NAME/key-…
   std::string began_;         // the version that the directory began as; "": it began empty
+  Fd lock_;                   // on the directory
   bool silent_ = false;       // --quiet
   DirectoryState published_;  // as it was last published, or as it began
   DirectoryState tried_;      // of the last publish while the command ran

@@ -70,7 +70,7 @@ constexpr CommandInfo kImportInfo = {
         " removed: [{model, version}], not_removed}\n"
         "remarks lists what weft printed about files that contradict others;\n"
         "made is false if the newest version already has this content, and not_kept lists\n"
-        "what was given and it has not (\"message\", \"source commit\", \"metric loss\");\n"
+        "what was given and it has not (\"message\", \"source\", \"metric loss\");\n"
         "mounted_files counts files taken from the store through its mount; removed lists\n"
         "what --keep removed, and not_removed says why it did not remove the others\n",
     .interrupted = "the store is as it was",
@@ -170,7 +170,7 @@ class ImportCommand final : public Command {
       const std::string source =
           fmt::format("{} of the Hugging Face hub{}, commit {}", hub->name, revision, hub->commit);
       import_.default_message = source;
-      if (import_.inherit.empty() && is_commit_hash(hub->commit)) import_.source_commit = hub->commit;
+      if (import_.inherit.empty() && is_commit_hash(hub->commit)) import_.source.commit = hub->commit;
       hint_ = fmt::format("{} is {}; the name is {}", hub->path, source, import_.name);
     } else if (!named) {
       import_.name = name_of_directory(import_.paths.front());

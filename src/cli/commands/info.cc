@@ -1,5 +1,8 @@
+#include <functional>
 #include <map>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -82,6 +85,18 @@ std::string size_text(const VersionRow& row, const Manifest& manifest, const Dat
   return facts.small_files == 0 ? size : fmt::format("{}, {} of them small", size, facts.small_files);
 }
 
+// Calls line(title, text) for each known fact.
+void write_source(const Provenance& source, const std::function<void(std::string_view, const std::string&)>& line) {
+  line("source", source.repository);
+  line("endpoint", source.endpoint);
+  line("revision", source.revision);
+  line("commit", source.commit);
+  line("access", source.access);
+  for (const std::string& url : source.urls) line("url", url);
+  if (source.urls_left_out != 0) line("url", fmt::format("{} more", source.urls_left_out));
+  if (source.listed_ns != 0) line("listed", utc_time(source.listed_ns));
+}
+
 std::string text_of(const VersionEntry& version, const Manifest& manifest, const Figures& figures,
                     const DatasetFacts& facts) {
   const VersionRow& row = version.row;
@@ -113,7 +128,7 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   line("dtypes", dtypes_of(manifest));
   for (const auto& [key, value] : row.metrics) line("metric", fmt::format("{}={}", key, value));
   line("manifest", to_hex(row.manifest));
-  line("commit", row.source_commit);
+  write_source(row.source, line);
   if (!row.message.empty())
     for (std::string_view piece : split(row.message, '\n')) line("message", std::string(piece));
   return text;

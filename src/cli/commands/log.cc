@@ -30,9 +30,12 @@ constexpr CommandInfo kLogInfo = {
     .json =
         "{model, versions: [{model, version, latest, removed, durability, lost,\n"
         " publisher, time, time_ns, manifest, logical_bytes, tags, message,\n"
-        " source_commit, metrics: {KEY: VALUE},\n"
+        " source: {endpoint, repository, revision, commit, access, time, urls,\n"
+        "  urls_left_out}, metrics: {KEY: VALUE},\n"
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
         " parents_elsewhere}], complete}, newest first; complete as in `weft ls --json`;\n"
+        "source has the known facts about a pull or an import from a hub's cache, or is\n"
+        "null;\n"
         "with MODEL@V: {model, version, ancestors} as `weft lineage --json`; times are in\n"
         "UTC\n",
 };

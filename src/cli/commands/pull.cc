@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -69,7 +70,11 @@ constexpr CommandInfo kPullInfo = {
     .interrupted = "the store is as it was; the next pull goes on with what was received",
 };
 
+constexpr std::uint64_t kWaitSecondsMax = 30 * 86'400;
+
 class PullCommand final : public Command {
+  using Clock = std::chrono::steady_clock;
+
  public:
   void declare(OptionSet& options) override {
     options.arguments("SOURCE", sources_, OptionSet::Need::required,
@@ -82,6 +87,8 @@ class PullCommand final : public Command {
     options.values("--include", "GLOB", filter_.include, "receive only files whose paths match one of these patterns");
     options.values("--exclude", "GLOB", filter_.exclude, "leave out files whose paths match");
     options.values("--sha256", "DIGITS", sha256_, "the SHA-256 of the file at a URL, one for each, in their order");
+    options.value("--wait", "TIME", wait_option_,
+                  "fail if another pull of SOURCE has not ended after TIME, such as 90, 5m or 1h (default: no limit)");
     options.flag("--dataset", dataset_, "publish a data set, as if SOURCE began with hf:datasets/");
     options.flag("--check", check_, "print what would be received, and change nothing");
   }
@@ -103,6 +110,7 @@ class PullCommand final : public Command {
       WEFT_CHECK(url_source(sources_, sha256_, kind, {}));  // the settings are those of run()
       if (name_.empty()) return Error{Errc::invalid, "--name is required with a URL"};
     }
+    WEFT_CHECK(read_wait());
     WEFT_CHECK(check_model_name(name_));
     for (const std::string& tag : tags_) WEFT_CHECK(check_tag_name(tag));
     return {};
@@ -113,9 +121,9 @@ class PullCommand final : public Command {
     WEFT_CHECK(list());
     WEFT_CHECK(look_up(context));
     if (stored_ || check_) return finish(context);
-    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key()));
-    WEFT_TRY(const SafePath pulls, place_of(context));
-    WEFT_TRY(PullArea area, PullArea::open(pulls, source_->key(), context.patience()));
+    const auto until = wait_ ? Clock::now() + *wait_ : Clock::time_point::max();
+    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key(), until));
+    WEFT_TRY(PullArea area, open_area(context, until));
     auto code = pull_into(context, area);
     if (code.ok())
       if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
@@ -123,6 +131,28 @@ class PullCommand final : public Command {
   }
 
  private:
+  Status read_wait() {
+    if (wait_option_.empty()) return {};
+    const auto seconds = parse_time(wait_option_, kWaitSecondsMax);
+    if (!seconds)
+      return Error{Errc::invalid, fmt::format("--wait: expected a time up to 30d, such as 90 or 5m, got \"{}\"",
+                                              printable(wait_option_))};
+    wait_ = std::chrono::seconds(*seconds);
+    return {};
+  }
+
+  // Another pull on this node may have the area. Errc::timed_out: it still has it at `until`.
+  Result<PullArea> open_area(const Context& context, Clock::time_point until) const {
+    WEFT_TRY(const SafePath pulls, place_of(context));
+    Patience patience = context.patience();
+    patience.cancelled = [until, is_interrupted = patience.cancelled] {
+      return is_interrupted() || Clock::now() >= until;
+    };
+    auto area = PullArea::open(pulls, source_->key(), patience);
+    if (area.ok() || area.error().code != Errc::cancelled || context.environment().interrupt != 0) return area;
+    return Error{Errc::timed_out, fmt::format("{} (--wait)", area.error().message)};
+  }
+
   // Looks up the files again: meanwhile another pull may have published the version.
   Result<int> pull_into(const Context& context, const PullArea& area) {
     for (bool again = false;; again = true) {
@@ -179,7 +209,7 @@ class PullCommand final : public Command {
       const Errc code = store.error().code;
       return code == Errc::not_found || code == Errc::permission ? Status{} : Status{store.error()};
     }
-    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.commit, files()));
+    WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.source.commit, files()));
     if (stored_) return {};
     WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_->kind(), files()}));
     return {};
@@ -271,7 +301,7 @@ class PullCommand final : public Command {
     if (!options_.dataset) options_.take = Take::move;
     options_.tags = tags_;
     options_.default_message = listing_.description;
-    options_.source_commit = listing_.commit;
+    options_.source = listing_.source;
     WEFT_TRY(const auto writer, context.writer());
     auto report = writer->import(options_);
     if (report.ok() || report.error().code != Errc::corrupt) return report;
@@ -281,9 +311,9 @@ class PullCommand final : public Command {
   Result<int> show(const Context& context, const ImportReport& report) const {
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
-    if (!listing_.access.empty())
+    if (!listing_.source.access.empty())
       context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(),
-                               listing_.access));
+                               listing_.source.access));
     if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
     print_import(context, report, options_.dataset);
     context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
@@ -330,10 +360,10 @@ class PullCommand final : public Command {
     json.begin_object().member("model", name_).key("version");
     row != nullptr ? json.value(row->number) : json.null();
     json.member("made", outcome != nullptr && outcome->made)
-        .member("endpoint", listing_.endpoint)
+        .member("endpoint", listing_.source.endpoint)
         .member("repository", source_->text())
         .member("revision", source_->revision())
-        .member("commit", listing_.commit)
+        .member("commit", listing_.source.commit)
         .key("tags")
         .begin_array();
     for (const std::string& tag : tags_) json.value(tag);
@@ -354,6 +384,8 @@ class PullCommand final : public Command {
   std::string name_;
   std::vector<std::string> tags_;
   HubFilter filter_;
+  std::string wait_option_;
+  std::optional<std::chrono::seconds> wait_;  // of --wait
   bool dataset_ = false;
   bool check_ = false;
   bool is_hub_ = false;

@@ -83,11 +83,8 @@ void write_version(JsonWriter& json, const VersionEntry& version) {
   json.member("manifest", to_hex(row.manifest)).member("logical_bytes", row.logical_bytes);
   json.key("tags").begin_array();
   for (const std::string& tag : version.tags) json.value(tag);
-  json.end_array()
-      .member("message", row.message)
-      .member("source_commit", row.source_commit)
-      .key("metrics")
-      .begin_object();
+  json.end_array().member("message", row.message).key("source").raw(source_json(row.source));
+  json.key("metrics").begin_object();
   for (const auto& [key, value] : row.metrics) json.member(key, value);
   json.end_object().key("parents").begin_array();
   for (const ParentRef& parent : row.parents) json.raw(edge_json(parent));

@@ -1,15 +1,28 @@
 #include "cli/shared/pull_claim.h"
 
-#include "daemon_api/control_messages.h"
+#include <algorithm>
+
+#include "base/text.h"
 
 namespace weft {
+namespace {
 
-Result<std::unique_ptr<PullClaim>> PullClaim::take(const Context& context, const std::string& key) {
+constexpr auto kNoteEvery = std::chrono::seconds(10);
+
+std::string text_of(const ClaimEvent& claim) {
+  const std::string since = claim.since_ns == 0 ? "" : fmt::format(" since {}", utc_time(claim.since_ns));
+  return fmt::format("{} pulls the same{}", printable(claim.holder), since);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PullClaim>> PullClaim::take(const Context& context, const std::string& key,
+                                                   Clock::time_point until) {
   WEFT_TRY(auto daemon, context.daemon());
   if (!daemon) return std::unique_ptr<PullClaim>();
   std::unique_ptr<PullClaim> claim(new PullClaim(context, std::move(daemon)));
   claim->asking_ = std::thread([&claim = *claim, key] { claim.ask(key); });
-  WEFT_CHECK(claim->wait());
+  WEFT_CHECK(claim->wait(until));
   return claim;
 }
 
@@ -24,10 +37,8 @@ void PullClaim::ask(const std::string& key) {
   options.cancelled = [this] { return over_ || context_.patience().cancelled(); };
   options.on_event = [this](const control::Message& message, const control::SendMore&) -> Status {
     WEFT_TRY(const ClaimEvent event, decode_fields<ClaimEvent>(message.body));
-    if (!event.held && !context_.quiet)
-      context_.note(fmt::format("{} pulls the same: waiting for it", printable(event.holder)));
     const std::lock_guard lock(mutex_);
-    held_ = held_ || event.held;
+    last_ = event;
     changed_.notify_all();
     return {};
   };
@@ -37,10 +48,24 @@ void PullClaim::ask(const std::string& key) {
   changed_.notify_all();
 }
 
-Status PullClaim::wait() {
+Status PullClaim::wait(Clock::time_point until) {
+  const auto begun = Clock::now();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return held_ || ended_; });
-  return held_ ? Status{} : Status{*ended_};
+  for (auto next_note = begun; !last_.held && !ended_;) {
+    const auto now = Clock::now();
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - begun).count();
+    const bool is_waiting = !last_.holder.empty();
+    if (is_waiting && now >= until)
+      return Error{Errc::timed_out, fmt::format("{}: expected its end within {} s (--wait)", text_of(last_), waited)};
+    if (is_waiting && now >= next_note) {
+      if (!context_.quiet)
+        context_.note(fmt::format("{}: waiting for it{}", text_of(last_),
+                                  waited == 0 ? std::string() : fmt::format(" for {} s so far", waited)));
+      next_note = now + kNoteEvery;
+    }
+    changed_.wait_until(lock, is_waiting ? std::min(until, next_note) : now + kNoteEvery);
+  }
+  return last_.held ? Status{} : Status{*ended_};
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "cli/shared/context.h"
 #include "control/client.h"
+#include "daemon_api/control_messages.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -18,9 +20,12 @@ namespace weft {
 // Held while it lives: by the daemon of this node, as long as the connection of this process lasts.
 class PullClaim {
  public:
-  // Waits while another node has the claim of `key`, and says so. When it returns, this node's store shows whatever
-  // that node has published. Without a daemon there is nothing to claim. Errc::cancelled: `context` is interrupted.
-  static Result<std::unique_ptr<PullClaim>> take(const Context& context, const std::string& key);
+  using Clock = std::chrono::steady_clock;
+  // Waits while another node has the claim of `key`, and says every few seconds which node and since when. When it
+  // returns, this node's store shows whatever that node has published. Without a daemon there is nothing to claim.
+  // Errc::cancelled: `context` is interrupted. Errc::timed_out: another node still has the claim at `until`.
+  static Result<std::unique_ptr<PullClaim>> take(const Context& context, const std::string& key,
+                                                 Clock::time_point until);
   ~PullClaim();
   PullClaim(const PullClaim&) = delete;
   PullClaim& operator=(const PullClaim&) = delete;
@@ -29,14 +34,14 @@ class PullClaim {
   PullClaim(const Context& context, std::unique_ptr<control::Client> daemon)
       : context_(context), daemon_(std::move(daemon)) {}
   void ask(const std::string& key);
-  Status wait();
+  Status wait(Clock::time_point until);
 
   const Context& context_;
   const std::unique_ptr<control::Client> daemon_;
   std::atomic<bool> over_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;           // guarded by mutex_
+  ClaimEvent last_;             // guarded by mutex_; without a holder until weftd reports one
   std::optional<Error> ended_;  // the same: the request has ended
   std::thread asking_;
 };

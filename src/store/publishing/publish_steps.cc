@@ -7,6 +7,7 @@
 
 #include "archindex/index.h"
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "base/sha256.h"
 #include "diskformat/pack_names.h"
 #include "index/blobs.h"
@@ -49,7 +50,7 @@ Status check_request(const PublishRequest& request) {
     if (bounds[i].first > bounds[i].second)
       return Error{Errc::invalid, fmt::format("{}: {}: expected at most {}, got {}", request.model, names[i],
                                               bounds[i].second, bounds[i].first)};
-  return check_source_commit(request.source_commit);
+  return check_source(request.source);
 }
 
 Result<SealedManifest> seal(StoreParts& parts, const GiveManifest& manifest, Importer& packs) {

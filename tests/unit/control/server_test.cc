@@ -225,6 +225,23 @@ TEST_CASE("a cancelled call is reported to its handler, and the server waits for
   CHECK(waiting.cancelled.get_future().wait_for(30s) == std::future_status::ready);
 }
 
+TEST_CASE("a handler that waits for the end of its request wakes when the client cancels") {
+  Served served;
+  std::promise<void> began;
+  served.server->on("wait", Runs::own_thread, [&](const auto& call) {
+    CHECK_FALSE(call->wait_cancelled(1ms));
+    began.set_value();
+    CHECK(call->wait_cancelled(30s));
+    call->fail({Errc::cancelled, "stopped"});
+  });
+  const auto client = served.start();
+  CallOptions options;
+  options.cancelled = [has_begun = std::make_shared<std::future<void>>(began.get_future())] {
+    return has_begun->wait_for(0s) == std::future_status::ready;
+  };
+  CHECK(client->call("wait", "", {}, options).error().message == "stopped");
+}
+
 TEST_CASE("a client that closes has its requests cancelled") {
   Waiting waiting;
   Served served;

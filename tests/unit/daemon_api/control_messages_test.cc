@@ -56,7 +56,10 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
   options.tags = {"x"};
   options.message = "why \"so\"";
   options.default_message = "of a hub";
-  options.source_commit = std::string(40, 'e');
+  options.source.endpoint = "https://hub.example";
+  options.source.commit = std::string(40, 'e');
+  options.source.listed_ns = 5;
+  options.source.urls = {"https://a.example/f"};
   options.metrics = {{"loss", "1"}, {"loss", "2"}};
   const ImportRequest got = again(ImportRequest{options, 3});
   CHECK(got.files == 3);
@@ -72,7 +75,7 @@ TEST_CASE("an ImportRequest survives encoding, except its paths") {
   CHECK(got.options.tags == options.tags);
   CHECK(got.options.message == options.message);
   CHECK(got.options.default_message == options.default_message);
-  CHECK(got.options.source_commit == options.source_commit);
+  CHECK(got.options.source == options.source);
   CHECK(got.options.metrics == options.metrics);
   options.find_parent.reset();
   CHECK(!again(ImportRequest{options, 1}).options.find_parent);
@@ -83,7 +86,7 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
       R"({"files":1,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"disk"})";
   CHECK(refusal<ImportRequest>(unknown) == "\"durability\": expected memory, local or origin, got disk");
   const std::string rest =
-      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"default_message":"","source_commit":"","message":""})";
+      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"default_message":"","source":{"endpoint":"","repository":"","revision":"","commit":"","access":"","listed_ns":0,"urls":[],"urls_left_out":0},"message":""})";
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");
@@ -95,7 +98,8 @@ TEST_CASE("a claim has a key of digits") {
   const std::string key(limits::kClaimDigits, 'a');
   CHECK(again(ClaimRequest{key}).key == key);
   CHECK(again(ClaimEvent{false, "node"}).holder == "node");
-  CHECK(again(ClaimEvent{true, {}}).held);
+  CHECK(again(ClaimEvent{false, "node", 5}).since_ns == 5);
+  CHECK(again(ClaimEvent{.held = true}).held);
   for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
     CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
 }

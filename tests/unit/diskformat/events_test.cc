@@ -2,6 +2,7 @@
 #include "diskformat/events.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
 #include "testing.h"
@@ -41,7 +43,7 @@ TEST_CASE("rows and events come back as they went") {
                  VersionKind::model,
                  13,
                  14,
-                 std::string(kCommitDigits, 'e')};
+                 {"https://hub.example", "hf:org/m", "main", std::string(kCommitDigits, 'e'), "private", 15, {"u"}, 1}};
   row.manifest.bytes[3] = 9;
   row.undeleted_ns = 13;
   row.removed_tags = {"x", "y"};
@@ -57,7 +59,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(back.undeleted_ns == 13);
   CHECK(back.removed_tags == row.removed_tags);
   CHECK(back.publisher == row.publisher);
-  CHECK(back.source_commit == row.source_commit);
+  CHECK(back.source == row.source);
 
   PublishEvent event;
   event.version = row;
@@ -75,11 +77,28 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(again.version.elsewhere.at(0) == "else");
   CHECK(again.version.tensors == 9);
   CHECK(again.version.undeleted_ns == 13);
-  CHECK(again.version.source_commit == row.source_commit);
-  again.version.source_commit = "main";
+  CHECK(again.version.source == row.source);
+  again.version.source.commit = "main";
   CHECK(decode_event(encode_event(again, 7), "event").error().code == Errc::corrupt);
   event.local.ino_count = UINT64_MAX;
   CHECK(decode_event(encode_event(event, 7), "event").error().code == Errc::corrupt);
+}
+
+TEST_CASE("a source lists few URLs, and counts the others") {
+  Provenance source;
+  CHECK(source.empty());
+  add_url(source, std::string(limits::kSourceTextMax + 1, 'a'));
+  add_url(source, "https://a.example/\xff");
+  CHECK(source.urls.empty());
+  for (std::size_t i = 0; i < limits::kSourceUrlsMax + 3; ++i) add_url(source, fmt::format("https://a.example/{}", i));
+  CHECK(source.urls.size() == limits::kSourceUrlsMax);
+  CHECK(source.urls_left_out == 5);
+  CHECK(check_source(source).ok());
+  PublishEvent event;
+  event.version.number = 1;
+  event.version.source = source;
+  const auto again = std::get<PublishEvent>(decode_event(encode_event(event, 7), "event").value().event);
+  CHECK(again.version.source == source);
 }
 
 TEST_CASE("events keep their authors") {

@@ -95,10 +95,10 @@ TEST_CASE("a source commit is the snapshot's name") {
   weft::ImportOptions options;
   options.paths = {f.dir / "a"};
   options.name = "m";
-  options.source_commit = std::string(weft::kCommitDigits, 'e');
+  options.source.commit = std::string(weft::kCommitDigits, 'e');
   must(weft::testing::import_paths(*f.store, options, weft::no_progress()));
-  CHECK(must(export_to(f, "m")).commit == options.source_commit);
-  CHECK(fs::exists(f.dir / "hub/models--m/snapshots/" + options.source_commit + "/empty.txt"));
+  CHECK(must(export_to(f, "m")).commit == options.source.commit);
+  CHECK(fs::exists(f.dir / "hub/models--m/snapshots/" + options.source.commit + "/empty.txt"));
 }
 
 TEST_CASE("a snapshot that is there needs all files, and stays as it is") {

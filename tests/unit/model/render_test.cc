@@ -53,6 +53,9 @@ TEST_CASE("info.json") {
   version.metrics = {{"loss", "-1.5e-3"}, {"note", "01"}, {"bad", "1."}};
   version.parents = {{"base", 2}, {"org/other", 1, false, 3, 400}};
   version.elsewhere = {"far/away"};
+  version.source.endpoint = "https://hub.example";
+  version.source.commit = std::string(kCommitDigits, 'e');
+  version.source.listed_ns = version.time_ns;
   std::string text = render_info_json(version, sample());
   check_json(text);
   CHECK(text == R"({
@@ -62,7 +65,7 @@ TEST_CASE("info.json") {
   "time_ns": 1700000000123456789,
   "manifest": "0000000000000000000000000000000000000000000000000000000000000000",
   "message": "say \"hi\"\n",
-  "source_commit": "",
+  "source": {"endpoint":"https://hub.example","commit":"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee","time":"2023-11-14T22:13:20Z"},
   "metrics": {
     "loss": -1.5e-3,
     "note": "01",

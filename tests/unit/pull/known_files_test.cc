@@ -38,7 +38,7 @@ struct Stored : Fixture {
     ImportOptions options;
     options.paths = {dir / "a"};
     options.name = "org/m";
-    options.source_commit = kCommit;
+    options.source.commit = kCommit;
     must(import_paths(*store, options, no_progress()));
   }
   std::vector<KnownFile> known(const std::vector<HubFile>& files, const std::string& name = "org/m") const {
@@ -92,7 +92,7 @@ TEST_CASE("known: small files of a data set are found by path and content") {
   options.paths = {f.dir / "a"};
   options.name = "d";
   options.dataset = true;
-  options.source_commit = kCommit;
+  options.source.commit = kCommit;
   must(import_paths(*f.store, options, no_progress()));
   const std::vector<HubFile> files = {in_git("one.txt", "one"), in_lfs("sub/two.txt", "two2")};
   const auto known = must(known_files(*f.store, no_resolver(), {"d", VersionKind::dataset, files}));

@@ -22,7 +22,14 @@ MirroredVersion sample() {
   row.time_ns = 5;
   row.logical_bytes = 6;
   row.message = "two\nlines";
-  row.source_commit = std::string(kCommitDigits, 'e');
+  row.source.endpoint = "https://hub.example";
+  row.source.repository = "hf:org/bert";
+  row.source.revision = "main";
+  row.source.commit = std::string(kCommitDigits, 'e');
+  row.source.access = "gated";
+  row.source.listed_ns = 13;
+  row.source.urls = {"https://hub.example/a"};
+  row.source.urls_left_out = 2;
   row.metrics = {{"loss", "0.5"}};
   row.parents = {{"org/base", 3, true, 4, 5, 0}};
   row.elsewhere = {"google/bert"};
@@ -107,7 +114,7 @@ TEST_CASE("records: facts survive encoding") {
   CHECK(row.time_ns == 5);
   CHECK(row.logical_bytes == 6);
   CHECK(row.message == "two\nlines");
-  CHECK(row.source_commit == in.version.source_commit);
+  CHECK(row.source == in.version.source);
   CHECK(row.metrics == in.version.metrics);
   REQUIRE(row.parents.size() == 1);
   CHECK(row.parents[0].model == "org/base");
@@ -174,7 +181,18 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.version.publisher = "somebody"; }));
   CHECK(refused([](auto& v) { v.version.message = "\x1b[2J"; }));
   CHECK(refused([](auto& v) { v.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
-  CHECK(refused([](auto& v) { v.version.source_commit = "../../etc"; }));
+  const std::string long_text(limits::kSourceTextMax + 1, 'a');
+  for (std::string Provenance::*text : {&Provenance::endpoint, &Provenance::repository, &Provenance::revision,
+                                        &Provenance::commit, &Provenance::access})
+    for (const std::string& bad : {std::string("\x1b[2J"), long_text})
+      CHECK(refused([&](auto& v) { v.version.source.*text = bad; }));
+  CHECK(refused([](auto& v) { v.version.source.commit = "../../etc"; }));
+  CHECK(refused([](auto& v) { v.version.source.access = "secret"; }));
+  CHECK(refused([](auto& v) { v.version.source.listed_ns = limits::kTimeNsMax + 1; }));
+  CHECK(refused([](auto& v) { v.version.source.urls_left_out = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.version.source.urls = {"https://a\nb"}; }));
+  CHECK(refused([&](auto& v) { v.version.source.urls = {long_text}; }));
+  CHECK(refused([](auto& v) { v.version.source.urls.resize(limits::kSourceUrlsMax + 1); }));
   CHECK(refused([](auto& v) { v.version.metrics = {{"a\nb", "1"}}; }));
   CHECK(refused([](auto& v) { v.version.metrics.resize(limits::kMetricsMax + 1); }));
   CHECK(refused([](auto& v) { v.version.metrics = {{"", "1"}}; }));

@@ -172,7 +172,7 @@ Result<PublishOutcome> publish(StoreParts& store, std::string_view model, const 
   request.elsewhere = args.elsewhere;
   request.tags = args.tags;
   request.message = args.message;
-  request.source_commit = args.source_commit;
+  request.source.commit = args.source_commit;
   request.metrics = {{"loss", "0.5"}};
   return publish_blobs(store, request, write_pack(store, files));
 }
@@ -191,7 +191,7 @@ void dump_version(std::string& out, Snapshot& snapshot, const VersionRow& row, b
   out += fmt::format(" version {} {}@{} {} time {} bytes {} removed {} {} children {}\n", row.id, row.model_name,
                      row.number, to_hex(row.manifest), row.time_ns, row.logical_bytes, row.removed, row.removed_ns,
                      must(snapshot.children(row.id)).rows);
-  out += fmt::format("  {} {} {}\n", row.message, row.source_commit, row.metrics.size());
+  out += fmt::format("  {} {} {}\n", row.message, row.source.commit, row.metrics.size());
   out += fmt::format("  born {} died {} tensors {} {} elsewhere {}\n", row.born, row.died, row.tensors,
                      row.tensor_bytes, fmt::join(row.elsewhere, " "));
   for (const ParentRef& parent : row.parents)

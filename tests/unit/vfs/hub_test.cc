@@ -120,7 +120,7 @@ TEST_CASE("a source commit is a revision, and a link to the snapshot of its newe
     ImportOptions options;
     options.paths = {f.dir / "cache"};
     options.name = "org/m";
-    options.source_commit = source_commit;
+    options.source.commit = source_commit;
     must(import_paths(*f.store, options, no_progress()));
   };
   import("1", commit);
