@@ -31,7 +31,7 @@ Result<ServedVersion> ServedStore::version(const ModelRow& model, std::string_vi
     return Error{Errc::not_found, fmt::format("{} has no revision {}", model.name, printable(revision))};
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(ModelRevision found, resolve_revision(*snapshot, model, revision));
-  const std::string& source = found.version.source_commit;
+  const std::string& source = found.version.source.commit;
   ServedVersion version{found.version, commit_of(found.version)};
   version.is_stand_in = found.kind == ModelRevision::Kind::main && found.tag_ino == 0 && !source.empty();
   if (found.kind == ModelRevision::Kind::commit) {

@@ -123,7 +123,7 @@ class TestUpstream final : public UpstreamHub {
     options.paths = {source_};
     options.name = source.repository.name;
     options.tags = {source.revision};
-    options.source_commit = kHubCommit;
+    options.source.commit = kHubCommit;
     const auto done = import_paths(store_, options, no_progress());
     return done.ok() ? Status{} : Status{done.error()};
   }
