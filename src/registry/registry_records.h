@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 10;  // 10: nodes claim the sources that they pull
+inline constexpr std::uint32_t kRegistryFormat = 11;  // 11: its versions have manifests with hidden tensors
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
