@@ -114,6 +114,19 @@ Status check_tensor(const Layout& layout, const FoundTensor& tensor) {
   return check_parts(layout, tensor);
 }
 
+Status check_cuts_and_hidden(const Layout& layout) {
+  for (const TensorPart& cut : layout.cuts)
+    if (cut.file > layout.others.size() || cut.length == 0)
+      return Error{Errc::internal, "a cut is empty or lies in a file that is not listed"};
+  if (layout.hidden.size() > limits::kHiddenTensorsMax)
+    return Error{Errc::internal, "the layout lists too many hidden tensors"};
+  for (const HiddenTensor& hidden : layout.hidden)
+    if (!valid_utf8(hidden.name) || hidden.name.size() > limits::kTensorNameMax || hidden.why.empty() ||
+        hidden.why.size() > limits::kHiddenReasonMax)
+      return Error{Errc::internal, fmt::format("{}: its name or its reason", tensor_label(hidden.name))};
+  return {};
+}
+
 std::tuple<std::uint32_t, std::uint64_t, std::uint64_t> place_of(const TensorPart& part) {
   return {part.file, part.offset, part.length};
 }
@@ -139,6 +152,7 @@ Result<std::vector<FoundTensor>> place_tensors(const DataRegion& region, std::ve
 Status check_layout(const Layout& layout) {
   if (layout.tensors.size() > limits::kTensorsPerFileMax)
     return Error{Errc::internal, "the layout has too many tensors"};
+  WEFT_CHECK(check_cuts_and_hidden(layout));
   std::vector<std::string_view> names;
   names.reserve(layout.tensors.size());
   const FoundTensor* before = nullptr;
@@ -170,6 +184,18 @@ Status check_tensor_name(std::string_view name, std::size_t tensors_before) {
   if (tensors_before >= limits::kTensorsPerFileMax)
     return Error{Errc::unsupported, fmt::format("expected at most {} tensors, got more", limits::kTensorsPerFileMax)};
   return {};
+}
+
+void hide(Layout& layout, HiddenTensor hidden) {
+  constexpr std::size_t kPrintableSpare = 32;  // bytes by which printable() may exceed its bound
+  if (layout.hidden.size() >= limits::kHiddenTensorsMax) {
+    ++layout.hidden_more;
+    return;
+  }
+  if (!valid_utf8(hidden.name) || hidden.name.size() > limits::kTensorNameMax)
+    hidden.name = printable(hidden.name, limits::kTensorNameMax - kPrintableSpare);
+  hidden.why = printable(hidden.why, limits::kHiddenReasonMax - kPrintableSpare);
+  layout.hidden.push_back(std::move(hidden));
 }
 
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value) {

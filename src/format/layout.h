@@ -47,6 +47,9 @@ std::optional<std::string_view> find_duplicate(std::vector<std::string_view> key
 // Errc::invalid: the name is not UTF-8. Errc::unsupported: the name is too long, or the file has too many tensors.
 Status check_tensor_name(std::string_view name, std::size_t tensors_before);
 
+// Appends to layout.hidden, or counts the tensor if the list is full. Any bytes are allowed as the name and the reason.
+void hide(Layout& layout, HiddenTensor hidden);
+
 // Appends to layout.metadata if the limits allow it, else drops the entry.
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value);
 

@@ -153,12 +153,39 @@ Status check_metadata(const File& file) {
   return {};
 }
 
+Status check_hidden(const HiddenTensor& hidden) {
+  WEFT_CHECK(check_text("name", hidden.name, limits::kTensorNameMax));
+  WEFT_CHECK(check_text("reason", hidden.why, limits::kHiddenReasonMax));
+  if (!valid_utf8(hidden.name) || !valid_utf8(hidden.why) || hidden.why.empty())
+    return broken("expected a name and a reason in UTF-8");
+  if (hidden.dtype && (dtype_info(*hidden.dtype) == nullptr || *hidden.dtype == DType::npy_other))
+    return broken("unknown element type {}", static_cast<int>(*hidden.dtype));
+  if (hidden.shape.size() > (hidden.dtype ? limits::kDimensionsMax : 0))
+    return broken("expected at most {} dimensions, of a known type, got {}", limits::kDimensionsMax,
+                  hidden.shape.size());
+  return {};
+}
+
+Status check_all_hidden(const File& file) {
+  if (file.hidden.size() > limits::kHiddenTensorsMax)
+    return broken("expected at most {} hidden tensors, got {}", limits::kHiddenTensorsMax, file.hidden.size());
+  if (file.hidden_more > 0 && file.hidden.size() < limits::kHiddenTensorsMax)
+    return broken("expected all hidden tensors in the list, got {} more", file.hidden_more);
+  if (!file.hidden.empty() && file.role != FileRole::published)
+    return broken("expected hidden tensors of published files only");
+  for (const HiddenTensor& hidden : file.hidden)
+    if (Status status = check_hidden(hidden); !status.ok())
+      return broken("hidden tensor \"{}\": {}", printable(hidden.name), status.error().message);
+  return {};
+}
+
 Status check_file(const Manifest& manifest, const File& file) {
   if (file.execute != (file.role == FileRole::published ? execute_bits(file.execute) : 0))
     return broken("expected permission bits among {:03o}, of a published file, got {:03o}", kExecuteBits, file.execute);
   if (file.sha256 && file.role != FileRole::published) return broken("expected a SHA-256 of published files only");
   WEFT_CHECK(check_text("format", file.format, limits::kFormatNameMax));
   WEFT_CHECK(check_tensors(manifest, file));
+  WEFT_CHECK(check_all_hidden(file));
   return check_metadata(file);
 }
 

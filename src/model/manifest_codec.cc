@@ -25,11 +25,16 @@ std::uint64_t encoded_bytes(const Tensor& tensor) {
          8 * (tensor.shape.size() + tensor.strides.size()) + tensor.runs.size() * sizeof(fb::Run);
 }
 
+std::uint64_t encoded_bytes(const HiddenTensor& hidden) {
+  return kTableBytes + 2 * kStringBytes + hidden.name.size() + hidden.why.size() + 8 * hidden.shape.size();
+}
+
 std::uint64_t encoded_bytes(const File& file) {
   std::uint64_t bytes = kTableBytes + sizeof(fb::Digest) + 2 * kStringBytes + file.path.size() + file.format.size();
   bytes += file.extents.size() * sizeof(fb::Extent);
   for (const Tensor& tensor : file.tensors) bytes += encoded_bytes(tensor);
   for (const auto& [key, value] : file.metadata) bytes += kTableBytes + 2 * kStringBytes + key.size() + value.size();
+  for (const HiddenTensor& hidden : file.hidden) bytes += encoded_bytes(hidden);
   return bytes;
 }
 
@@ -80,13 +85,25 @@ class Encoder {
     tensors.reserve(file.tensors.size());
     for (const Tensor& tensor : file.tensors) tensors.push_back(put(tensor));
     std::vector<Offset<fb::Pair>> metadata = pairs(file.metadata);
+    std::vector<Offset<fb::Hidden>> hidden;
+    hidden.reserve(file.hidden.size());
+    for (const HiddenTensor& tensor : file.hidden) hidden.push_back(put(tensor));
     auto path = builder_.CreateString(file.path);
     auto format = optional_text(file.format);
     auto extents = structs<fb::Extent>(file.extents);
     auto tensor_list = vector(tensors);
     const fb::Digest sha256 = file.sha256 ? to_fb(*file.sha256) : fb::Digest();
     return fb::CreateFile(builder_, path, file.size, format, extents, tensor_list, vector(metadata),
-                          static_cast<std::uint8_t>(file.role), file.execute, file.sha256 ? &sha256 : nullptr);
+                          static_cast<std::uint8_t>(file.role), file.execute, file.sha256 ? &sha256 : nullptr,
+                          vector(hidden), file.hidden_more);
+  }
+
+  Offset<fb::Hidden> put(const HiddenTensor& hidden) {
+    auto name = builder_.CreateString(hidden.name);
+    auto shape = vector(hidden.shape);
+    auto why = builder_.CreateString(hidden.why);
+    const auto dtype = hidden.dtype ? static_cast<std::uint8_t>(*hidden.dtype) : std::uint8_t{0};
+    return fb::CreateHidden(builder_, name, dtype, shape, hidden.bytes, why);
   }
 
   Offset<fb::Tensor> put(const Tensor& tensor) {
@@ -207,7 +224,19 @@ class Decoder {
     file.role = static_cast<FileRole>(from.role());
     file.execute = from.execute();
     if (from.sha256() != nullptr) file.sha256 = copy(*from.sha256()->bytes());
+    copy_list(from.hidden(), file.hidden, [this](const fb::Hidden* hidden) { return this->hidden(*hidden); });
+    file.hidden_more = from.hidden_more();
     return file;
+  }
+
+  HiddenTensor hidden(const fb::Hidden& from) {
+    HiddenTensor hidden;
+    hidden.name = text(from.name());
+    hidden.bytes = from.bytes();
+    hidden.why = text(from.why());
+    if (from.dtype() != 0) hidden.dtype = static_cast<DType>(from.dtype());
+    copy_list(from.shape(), hidden.shape, [](std::uint64_t dimension) { return dimension; });
+    return hidden;
   }
 
   void copy_pairs(const Vector<Offset<fb::Pair>>* from, std::vector<std::pair<std::string, std::string>>& to) {

@@ -32,9 +32,9 @@ bool is_json_number(std::string_view text) {
   return !rest.empty() && digits_off(rest).empty();
 }
 
-void write_shape(JsonWriter& json, const Tensor& tensor) {
+void write_shape(JsonWriter& json, const Shape& shape) {
   json.key("shape").begin_array();
-  for (std::uint64_t dimension : tensor.shape) json.value(dimension);
+  for (std::uint64_t dimension : shape) json.value(dimension);
   json.end_array();
 }
 
@@ -50,6 +50,20 @@ void write_content(JsonWriter& json, const Extent& extent) {
   json.member("sha256_tree", std::string_view(to_hex(extent.id.root)));
 }
 
+void write_hidden(JsonWriter& json, const File& file) {
+  json.key("hidden").begin_array();
+  for (const HiddenTensor& hidden : file.hidden) {
+    json.begin_object().member("name", std::string_view(hidden.name));
+    if (hidden.dtype) {
+      json.member("dtype", dtype_info(*hidden.dtype)->name);
+      write_shape(json, hidden.shape);
+    }
+    json.member("bytes", hidden.bytes).member("why", std::string_view(hidden.why)).end_object();
+  }
+  json.end_array();
+  if (file.hidden_more > 0) json.member("hidden_more", file.hidden_more);
+}
+
 std::string file_line(const File& file) {
   JsonWriter json;
   json.begin_object().member("path", std::string_view(file.path)).member("bytes", file.size);
@@ -61,6 +75,7 @@ std::string file_line(const File& file) {
   json.member("format", std::string_view(file.format));
   json.member("extents", std::uint64_t{file.extents.size()}).member("tensors", std::uint64_t{file.tensors.size()});
   if (!file.metadata.empty()) write_texts(json, "metadata", file.metadata);
+  if (!file.hidden.empty()) write_hidden(json, file);
   return json.end_object().take();
 }
 
@@ -83,7 +98,7 @@ std::string tensor_line(const Manifest& manifest, const File& file, const Tensor
   JsonWriter json;
   json.begin_object().member("name", std::string_view(tensor.name)).member("file", std::string_view(file.path));
   json.member("dtype", dtype_info(tensor.dtype)->name);
-  write_shape(json, tensor);
+  write_shape(json, tensor.shape);
   if (tensor.extent != kNoExtent)
     write_content(json, file.extents[tensor.extent]);
   else

@@ -34,6 +34,9 @@ std::size_t heap_bytes(const Manifest& manifest) {
       bytes += heap_bytes(tensor.name) + heap_bytes(tensor.shape) + heap_bytes(tensor.descr) + heap_bytes(tensor.runs) +
                heap_bytes(tensor.strides);
     for (const auto& [key, value] : file.metadata) bytes += heap_bytes(key) + heap_bytes(value);
+    bytes += heap_bytes(file.hidden);
+    for (const HiddenTensor& hidden : file.hidden)
+      bytes += heap_bytes(hidden.name) + heap_bytes(hidden.why) + heap_bytes(hidden.shape);
   }
   return bytes;
 }

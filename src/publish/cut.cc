@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "weft/bytes/run_list.h"
 
@@ -22,6 +23,34 @@ std::vector<Range> united(std::vector<Range> runs) {
   return out;
 }
 
+// Returns the parts of the cuts that no run covers and that have kCutMin bytes. Both lists are sorted, without
+// overlaps.
+std::vector<Range> outside(const std::vector<Range>& cuts, const std::vector<Range>& runs) {
+  std::vector<Range> out;
+  const auto add = [&out](std::uint64_t begin, std::uint64_t end) {
+    if (begin < end && end - begin >= kCutMin) out.push_back({begin, end - begin});
+  };
+  auto run = runs.begin();
+  for (const Range& cut : cuts) {
+    std::uint64_t begin = cut.offset;
+    for (; run != runs.end() && run->offset < end_of(cut); ++run) {
+      add(begin, run->offset);
+      begin = std::max(begin, end_of(*run));
+      if (begin > end_of(cut)) break;  // the run may cover a part of the next cut too
+    }
+    add(begin, end_of(cut));
+  }
+  return out;
+}
+
+Status check_inside(const std::vector<Range>& runs, std::uint64_t size) {
+  for (const Range& run : runs)
+    if (run.length == 0 || run.offset > size || run.length > size - run.offset)
+      return Error{Errc::internal,
+                   fmt::format("expected tensors within {} bytes, got {} bytes at {}", size, run.length, run.offset)};
+  return {};
+}
+
 TensorRun place_part(const TensorPart& part, const PartFiles& files, std::span<const std::vector<Range>> cuts) {
   const std::uint32_t file = files[part.file];
   const auto range = run_at(cuts[file], part.offset);
@@ -30,17 +59,20 @@ TensorRun place_part(const TensorPart& part, const PartFiles& files, std::span<c
 
 }  // namespace
 
-Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs) {
-  for (const Range& run : runs)
-    if (run.length == 0 || run.offset > size || run.length > size - run.offset)
-      return Error{Errc::internal,
-                   fmt::format("expected tensors within {} bytes, got {} bytes at {}", size, run.length, run.offset)};
+Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs, std::vector<Range> cuts) {
+  WEFT_CHECK(check_inside(runs, size));
+  WEFT_CHECK(check_inside(cuts, size));
+  std::vector<Range> pieces = united(std::move(runs));
+  if (!cuts.empty()) {
+    std::ranges::copy(outside(united(std::move(cuts)), pieces), std::back_inserter(pieces));
+    std::ranges::sort(pieces);
+  }
   std::vector<Range> ranges;
   std::uint64_t end = 0;  // end of the last range
-  for (const Range& run : united(std::move(runs))) {
-    if (run.offset > end) ranges.push_back({end, run.offset - end});
-    ranges.push_back(run);
-    end = end_of(run);
+  for (const Range& piece : pieces) {
+    if (piece.offset > end) ranges.push_back({end, piece.offset - end});
+    ranges.push_back(piece);
+    end = end_of(piece);
   }
   if (end < size) ranges.push_back({end, size - end});
   return ranges;

@@ -129,17 +129,23 @@ class HeaderReading {
 
  private:
   Result<std::vector<std::vector<Range>>> cut() const {
-    std::vector<std::vector<Range>> cuts(drafts_.size());
-    for (const Found& found : found_)
+    std::vector<std::vector<Range>> runs(drafts_.size()), cuts(drafts_.size());
+    const auto add = [](std::vector<std::vector<Range>>& to, const Found& found, const TensorPart& part) {
+      to[found.files[part.file]].push_back({part.offset, part.length});
+    };
+    for (const Found& found : found_) {
       for (const FoundTensor& tensor : found.layout.tensors)
-        for (const TensorPart& part : tensor.parts) cuts[found.files[part.file]].push_back({part.offset, part.length});
-    for (std::size_t i = 0; i < cuts.size(); ++i) {
-      auto ranges = cut_file(static_cast<std::uint64_t>(drafts_[i].seen.st_size), std::move(cuts[i]));
+        for (const TensorPart& part : tensor.parts) add(runs, found, part);
+      for (const TensorPart& part : found.layout.cuts) add(cuts, found, part);
+    }
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      auto ranges =
+          cut_file(static_cast<std::uint64_t>(drafts_[i].seen.st_size), std::move(runs[i]), std::move(cuts[i]));
       if (!ranges.ok())
         return Error{ranges.error().code, fmt::format("{}: {}", drafts_[i].source.where, ranges.error().message)};
-      cuts[i] = *std::move(ranges);
+      runs[i] = *std::move(ranges);
     }
-    return cuts;
+    return runs;
   }
 
   File file_of(std::size_t number, std::span<const std::vector<Range>> cuts) {
@@ -150,6 +156,8 @@ class HeaderReading {
     file.execute = execute_bits(drafts_[number].seen.st_mode);
     file.format = std::move(found.layout.format);
     file.metadata = std::move(found.layout.metadata);
+    file.hidden = std::move(found.layout.hidden);
+    file.hidden_more = found.layout.hidden_more;
     file.extents.reserve(cuts[number].size());
     for (const Range& range : cuts[number]) file.extents.push_back({range.offset, {range.length, {}}});
     file.tensors.reserve(found.layout.tensors.size());
@@ -218,6 +226,8 @@ void keep_if_unshowable(File& file) {
   file.format = std::move(layout.format);
   file.metadata = std::move(layout.metadata);
   file.tensors.clear();
+  file.hidden.clear();
+  file.hidden_more = 0;
 }
 
 // Errc::corrupt: a file that arrived has another SHA-256 than it must have.

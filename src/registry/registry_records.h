@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 11;  // 11: a version names its source
+inline constexpr std::uint32_t kRegistryFormat = 11;  // 11: a version names its source, its manifest hidden tensors
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

@@ -1,7 +1,8 @@
 // A format for tests, whose tensors may be tied, strided, chunked, or in other files. A .pieces file consists of lines:
 //   NAME TYPE ROWS,COLUMNS STRIDES FILE:OFFSET:LENGTH...
 // STRIDES is "-" for none. FILE is "." for the .pieces file itself. Lines are sorted by the offsets of their bytes in a
-// file. The bytes after a line "data" are the file's own data.
+// file. A line "cut FILE:OFFSET:LENGTH" is a cut, and "hidden NAME BYTES WHY" a hidden tensor. The bytes after a line
+// "data" are the file's own data.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,15 @@ class PiecesFormat final : public Format {
     layout.format = name();
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line) && line != "data";) {
+      if (line.starts_with("hidden ")) {
+        layout.hidden.push_back(hidden_of(line));
+        continue;
+      }
+      if (line.starts_with("cut ")) {
+        WEFT_TRY(const TensorPart cut, part_of(std::string_view(line).substr(4), files, layout));
+        layout.cuts.push_back(cut);
+        continue;
+      }
       WEFT_TRY(FoundTensor tensor, parse_line(line, files, layout));
       layout.tensors.push_back(std::move(tensor));
     }
@@ -54,12 +64,25 @@ class PiecesFormat final : public Format {
     tensor.shape = numbers(shape, ',');
     tensor.strides = numbers(strides, ',');
     while (words >> part) {
-      const std::size_t colon = part.find(':');
-      const auto range = numbers(std::string_view(part).substr(colon + 1), ':');
-      WEFT_TRY(const std::uint32_t file, file_number(part.substr(0, colon), files, layout));
-      tensor.parts.push_back({file, range.at(0), range.at(1)});
+      WEFT_TRY(const TensorPart placed, part_of(part, files, layout));
+      tensor.parts.push_back(placed);
     }
     return tensor;
+  }
+
+  static HiddenTensor hidden_of(const std::string& line) {
+    std::istringstream words(line);
+    std::string keyword;
+    HiddenTensor hidden;
+    words >> keyword >> hidden.name >> hidden.bytes >> hidden.why;
+    return hidden;
+  }
+
+  static Result<TensorPart> part_of(std::string_view text, FormatInput& files, Layout& layout) {
+    const std::size_t colon = text.find(':');
+    const auto range = numbers(text.substr(colon + 1), ':');
+    WEFT_TRY(const std::uint32_t file, file_number(std::string(text.substr(0, colon)), files, layout));
+    return TensorPart{file, range.at(0), range.at(1)};
   }
 
   static Result<std::uint32_t> file_number(const std::string& path, FormatInput& files, Layout& layout) {

@@ -23,8 +23,9 @@ void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint
     require(!tensor.descr.empty(), "other types have a descr");
     return;
   }
-  auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
-  require(bytes.ok() && *bytes == part.length, "type and shape agree with the length");
+  auto bytes = tensor.strides.empty() ? tensor_bytes(tensor.dtype, tensor.shape)
+                                      : strided_bytes(tensor.dtype, tensor.shape, tensor.strides);
+  require(bytes.ok() && *bytes == part.length, "type, shape and strides agree with the length");
 }
 
 void require_sound(const Layout& layout, std::uint64_t file_size) {
@@ -37,6 +38,12 @@ void require_sound(const Layout& layout, std::uint64_t file_size) {
     require(names.insert(tensor.name).second, "names are unique");
     if (!tensor.parts.empty()) end = part.offset + part.length;
   }
+  for (const TensorPart& cut : layout.cuts)
+    require(cut.file == 0 && cut.length > 0 && cut.offset <= file_size && cut.length <= file_size - cut.offset,
+            "cuts lie in the file");
+  require(layout.hidden.size() <= limits::kHiddenTensorsMax, "hidden tensors are bounded");
+  for (const HiddenTensor& hidden : layout.hidden)
+    require(valid_utf8(hidden.name) && valid_utf8(hidden.why) && !hidden.why.empty(), "hidden tensors have a reason");
   require(layout.metadata.size() <= limits::kMetadataEntriesMax, "metadata is bounded");
   for (const auto& [key, value] : layout.metadata) require(valid_utf8(key) && valid_utf8(value), "metadata is UTF-8");
 }

@@ -7,6 +7,7 @@ import json
 import pathlib
 import struct
 import tarfile
+import zipfile
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 
@@ -147,6 +148,43 @@ def write_npy():
     write(target, "text", npy(header("'<U1'", "(0, 3)")))
     write(target, "fields", npy(header("[('a', '<f4'), (('t', 'b'), '|u1', (2,))]", "(1L,)"), b"012345"))
     write(target, "object", npy(header("'|O'", "(1,)"), b"\x80\x04N."))
+
+
+class Pipe:
+    """A file that cannot seek. zipfile then writes the sizes behind the bytes of each member."""
+
+    def __init__(self, out):
+        self.write, self.flush = out.write, out.flush
+
+
+def zip_archive(members, method=zipfile.ZIP_STORED, piped=False):
+    """members: name -> bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(Pipe(out) if piped else out, "w", method) as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = method
+            with archive.open(info, "w", force_zip64=name.endswith(".npy")) as member:
+                member.write(data)
+    return out.getvalue()
+
+
+def write_npz():
+    target = "npz"
+    header = "{'descr': '<f4', 'fortran_order': %s, 'shape': (2, 3), }\n"
+    arrays = {"a.npy": npy(header % "False", bytes(24)), "d/b.npy": npy(header % "True", bytes(24))}
+    write(target, "stored", zip_archive(arrays))
+    write(target, "deflated", zip_archive(arrays, zipfile.ZIP_DEFLATED))
+    write(target, "piped", zip_archive(arrays, piped=True))
+    write(target, "mixed", zip_archive({**arrays, "objects.npy": npy("{'descr': '|O', 'fortran_order': False, 'shape': (), }"),
+                                        "text.txt": b"text"}))
+    small = zip_archive({"a.npy": arrays["a.npy"]})
+    directory, = struct.unpack_from("<I", small, len(small) - 6)
+    entries = small[directory:-22]
+    wide = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, len(entries), directory)
+    place = struct.pack("<4sIQI", b"PK\6\7", 0, len(small) - 22, 1)
+    write(target, "zip64", small[:-22] + wide + place + small[-22:])
+    write(target, "comment", small[:-2] + struct.pack("<H", 30) + b"PK\5\6".ljust(30, b"x"))
 
 
 def write_bases():
@@ -313,3 +351,4 @@ if __name__ == "__main__":
     write_index()
     write_gguf()
     write_npy()
+    write_npz()

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/dtype.h"
+#include "weft/model/hidden_tensor.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -65,6 +66,14 @@ struct Layout {
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
   std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, as texts; bounded by limits.h
+  // Runs that are worth extents of their own, because other versions and files may have them too: members of an
+  // archive, storages, compressed chunks. In any order. They lie within their files, and may overlap one another and
+  // the parts of tensors. A publish uses them only outside of these parts (publish/cut.h).
+  std::vector<TensorPart> cuts = {};
+  // Tensors that the file has and weft cannot show; at most limits::kHiddenTensorsMax, in any order. A name may be that
+  // of a tensor, or occur twice.
+  std::vector<HiddenTensor> hidden = {};
+  std::uint64_t hidden_more = 0;  // further hidden tensors that are not listed
 };
 
 class Format {

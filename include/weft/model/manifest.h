@@ -21,6 +21,7 @@
 #include "weft/content.h"
 #include "weft/dtype.h"
 #include "weft/model/arch.h"
+#include "weft/model/hidden_tensor.h"
 #include "weft/names.h"
 #include "weft/result.h"
 
@@ -82,6 +83,8 @@ struct File {
   // The plain SHA-256 of the bytes. Only a published file has one. A file lacks it if its version inherits some of the
   // bytes and the publisher's node had not all of them undamaged.
   std::optional<Digest> sha256 = {};
+  std::vector<HiddenTensor> hidden = {};  // as Layout::hidden; only of a published file
+  std::uint64_t hidden_more = 0;          // as Layout::hidden_more
   bool operator==(const File&) const = default;
 };
 

@@ -24,6 +24,7 @@ constexpr CommandInfo kInfoInfo = {
     .summary = "show everything that is known about a version",
     .description =
         "A line \"no tensors\" names a file that weft keeps without reading its tensors.\n"
+        "A line \"not shown\" names a tensor that weft cannot show, and the reason.\n"
         "A line \"remark\" names an index of shards that lists a tensor in the wrong shard.\n"
         "The last lines of the text are the paths of the version in each mount of the\n"
         "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
@@ -77,6 +78,22 @@ std::string container_text(const ContainerFacts& container) {
   return text;
 }
 
+// Returns a text for each hidden tensor of the file, such as "b.npz: x (7.7 KiB): compressed". Names the first ones,
+// and counts the others.
+std::vector<std::string> hidden_texts(const File& file) {
+  constexpr std::size_t kNamed = 8;
+  std::vector<std::string> texts;
+  for (const HiddenTensor& hidden : file.hidden) {
+    if (texts.size() == kNamed) break;
+    const std::string size = hidden.bytes > 0 ? fmt::format(" ({})", human_bytes(hidden.bytes)) : std::string();
+    texts.push_back(fmt::format("{}: {}{}: {}", file.path, printable(hidden.name), size, hidden.why));
+  }
+  if (const std::uint64_t rest = file.hidden.size() - texts.size() + file.hidden_more; rest > 0)
+    texts.push_back(fmt::format("{}: {} more; --json lists {}", file.path, count_of(rest, "tensor"),
+                                file.hidden_more > 0 ? "some of them" : "them"));
+  return texts;
+}
+
 std::string size_text(const VersionRow& row, const Manifest& manifest, const DatasetFacts& facts) {
   const std::uint64_t files = published_files(manifest).size() + facts.small_files;
   const std::string size = fmt::format("{} in {}", human_bytes(row.logical_bytes), count_of(files, "file"));
@@ -118,6 +135,8 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   for (const File& file : manifest.files)
     if (const std::string_view why = why_no_tensors(file); !why.empty())
       line("no tensors", fmt::format("in {}: {}", file.path, why));
+  for (const File& file : manifest.files)
+    for (const std::string& hidden : hidden_texts(file)) line("not shown", hidden);
   for (const File& file : manifest.files)
     if (const std::string_view remark = remark_on(file); !remark.empty())
       line("remark", fmt::format("{}: {}", file.path, remark));

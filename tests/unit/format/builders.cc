@@ -72,6 +72,55 @@ std::string npy_dict(std::string_view descr, std::string_view shape, bool fortra
 }
 
 namespace {
+std::uint32_t or_bytes(std::uint32_t value, const ZipPart& part) {
+  return value == 0xfffffffe ? static_cast<std::uint32_t>(part.data.size()) : value;
+}
+
+std::string zip_member(const ZipPart& part) {
+  const std::string& name = part.local_name.empty() ? part.name : part.local_name;
+  return "PK\3\4" + le16(20) + le16(part.flags) + le16(part.local_method == 0xffff ? part.method : part.local_method) +
+         le32(0) + le32(0) + le32(or_bytes(part.local_packed, part)) + le32(or_bytes(part.local_size, part)) +
+         le16(name.size()) + le16(part.local_extra.size()) + name + part.local_extra + part.data;
+}
+}  // namespace
+
+std::string zip_members(const std::vector<ZipPart>& parts) {
+  std::string out;
+  for (const ZipPart& part : parts) out += zip_member(part);
+  return out;
+}
+
+std::string zip_entries(const std::vector<ZipPart>& parts) {
+  std::string out;
+  std::uint64_t at = 0;
+  for (const ZipPart& part : parts) {
+    out += "PK\1\2" + le16(20) + le16(20) + le16(part.flags) + le16(part.method) + le32(0) + le32(0) +
+           le32(or_bytes(part.packed, part)) + le32(or_bytes(part.size, part)) + le16(part.name.size()) +
+           le16(part.extra.size()) + le16(0) + le16(0) + le16(0) + le32(0) +
+           le32(part.header == 0xfffffffe ? at : part.header) + part.name + part.extra;
+    at += zip_member(part).size();
+  }
+  return out;
+}
+
+std::string zip_end(std::uint64_t count, std::uint64_t directory_bytes, std::uint64_t directory,
+                    std::string_view comment) {
+  return "PK\5\6" + le16(0) + le16(0) + le16(count) + le16(count) + le32(directory_bytes) + le32(directory) +
+         le16(comment.size()) + std::string(comment);
+}
+
+std::string zip64_end(std::uint64_t count, std::uint64_t directory_bytes, std::uint64_t directory, std::uint64_t at) {
+  return "PK\6\6" + le64(44) + le16(45) + le16(45) + le32(0) + le32(0) + le64(count) + le64(count) +
+         le64(directory_bytes) + le64(directory) + "PK\6\7" + le32(0) + le64(at) + le32(1) +
+         zip_end(0xffff, UINT32_MAX, UINT32_MAX);
+}
+
+std::string zip_file(const std::vector<ZipPart>& parts, std::string_view comment) {
+  const std::string members = zip_members(parts), entries = zip_entries(parts);
+  return members + entries + zip_end(parts.size(), entries.size(), members.size(), comment);
+}
+
+namespace {
 std::string place(std::string_view file_name) {
   return "dir/" + std::string(file_name);
 }
@@ -126,14 +175,22 @@ void check_layout(const Layout& layout, std::uint64_t file_size) {
   CHECK(layout.others.empty());
   for (const FoundTensor& tensor : layout.tensors) {
     const Range range = range_of(tensor);
-    CHECK(tensor.strides.empty());
-    if (tensor.dtype != DType::npy_other) CHECK(*tensor_bytes(tensor.dtype, tensor.shape) == range.length);
+    if (!tensor.strides.empty())
+      CHECK(*strided_bytes(tensor.dtype, tensor.shape, tensor.strides) == range.length);
+    else if (tensor.dtype != DType::npy_other)
+      CHECK(*tensor_bytes(tensor.dtype, tensor.shape) == range.length);
     if (tensor.parts.empty()) continue;
     CHECK(tensor.parts.size() == 1);
     CHECK(range.offset >= end);
     CHECK(range.offset <= file_size);
     CHECK(range.length <= file_size - range.offset);
     end = range.offset + range.length;
+  }
+  for (const TensorPart& cut : layout.cuts) {
+    CHECK(cut.file == 0);
+    CHECK(cut.length > 0);
+    CHECK(cut.offset <= file_size);
+    CHECK(cut.length <= file_size - cut.offset);
   }
 }
 

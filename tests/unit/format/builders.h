@@ -61,6 +61,28 @@ std::string npy_raw(std::string_view header, std::string_view data = "", unsigne
 // Returns a header as numpy writes it, with `descr` in quotes and `shape` in parentheses.
 std::string npy_dict(std::string_view descr, std::string_view shape, bool fortran_order = false);
 
+// A member of a zip archive. Its local header and its entry in the directory have its numbers, unless others are set.
+struct ZipPart {
+  std::string name;
+  std::string data;
+  unsigned method = 0;  // 8: deflated
+  unsigned flags = 0;
+  std::string local_name = {};     // empty: as `name`
+  unsigned local_method = 0xffff;  // 0xffff: as `method`
+  std::string local_extra = {}, extra = {};
+  std::uint32_t local_packed = 0xfffffffe, local_size = 0xfffffffe;  // 0xfffffffe: the bytes of `data`
+  std::uint32_t packed = 0xfffffffe, size = 0xfffffffe;              // the same, in the directory
+  std::uint32_t header = 0xfffffffe;                                 // 0xfffffffe: where the local header is
+};
+std::string zip_members(const std::vector<ZipPart>& parts);  // local headers and bytes
+// Returns the directory of members that lie at the start of the archive.
+std::string zip_entries(const std::vector<ZipPart>& parts);
+std::string zip_end(std::uint64_t count, std::uint64_t directory_bytes, std::uint64_t directory,
+                    std::string_view comment = "");
+// Returns the end of a zip64 archive: its record, which lies at `at`, the place of the record, and the end record.
+std::string zip64_end(std::uint64_t count, std::uint64_t directory_bytes, std::uint64_t directory, std::uint64_t at);
+std::string zip_file(const std::vector<ZipPart>& parts, std::string_view comment = "");
+
 // These call parse_file with "dir/NAME" as the place. good() fails the test if the file is refused, bad() if it is
 // accepted. bad() also checks that the message is one line that begins with the place, and kept() that the file is
 // opaque and has a reason, which it returns as the message of an error.

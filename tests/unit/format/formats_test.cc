@@ -118,6 +118,7 @@ TEST_CASE("a Git LFS pointer is called one") {
 TEST_CASE("a source that fails to read is no malformed file") {
   std::vector<Sample> all = samples();
   all.push_back({"blob", all[1].bytes});
+  all.push_back({"m.npz", zip_file({{"a.npy", all[2].bytes}, {"b.npy", all[3].bytes}})});
   for (const Sample& sample : all) {
     CAPTURE(sample.name);
     unsigned good_reads = 0;

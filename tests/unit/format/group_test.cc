@@ -70,4 +70,7 @@ TEST_CASE("a layout that breaks its promises is refused, whatever the format say
   CHECK(says(broken("t U8 2 - .:4:2\nt U8 2 - .:6:2\n"), "the layout has it twice"));
   CHECK(says(broken("t U8 9223372036854775809,2 9223372036854775808,1 .:0:2\n"), "its shape"));
   CHECK(says(broken("t U8 3,2 9223372036854775808,1 .:0:2\n"), "more than 2^63 bytes"));
+  CHECK(says(parse("cut .:3:0\n").error(), "a cut is empty"));
+  CHECK(says(parse("hidden w 3\n").error(), "its name or its reason"));
+  CHECK(says(parse("hidden \xff 3 why\n").error(), "its name or its reason"));
 }

@@ -69,9 +69,9 @@ TEST_CASE("equal manifests encode to equal bytes, different ones to different") 
 TEST_CASE("the encoding is fixed: stored manifests are named by it") {
   Manifest manifest;
   manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
-  CHECK(to_hex(sha256(encoded(manifest))) == "e6fd4a994e5c6d099fbfb8e595a6bf3fc8109a615dc233162fa16166df4baa97");
+  CHECK(to_hex(sha256(encoded(manifest))) == "a75b8b609f0717d07f7cf20a65dcf4da49cb7ec4b78d2c398b2159a23ac3e856");
   manifest.files[0].sha256 = content(3, 2).root;
-  CHECK(to_hex(sha256(encoded(manifest))) == "3cc1c129d6b314df1655f5c75c0ad32b1d7685b63ce0bb57059537e4e38427bd");
+  CHECK(to_hex(sha256(encoded(manifest))) == "fdee6dfad039c538b831788aaba87b59bd5089759c21098045908fd2bf20e73c");
 }
 
 TEST_CASE("published files have a SHA-256, and no other file has one") {
@@ -88,6 +88,31 @@ TEST_CASE("published files have a SHA-256, and no other file has one") {
     Manifest bad = dataset;
     bad.files[file].sha256 = Digest{};
     CHECK_FALSE(encode_manifest(bad).ok());
+  }
+}
+
+TEST_CASE("hidden tensors survive encoding, and are bounded") {
+  Manifest manifest = varied();
+  File& file = manifest.files[0];
+  file.hidden = {{"w", 7, "compressed", {}, {}}, {"", 0, "no data", DType::f32, {2, 3}}};
+  auto back = decode_manifest(encoded(manifest));
+  REQUIRE(back.ok());
+  CHECK(back.value() == manifest);
+  CHECK(encoded(manifest) != encoded(varied()));
+  file.hidden_more = 1;  // although the list is not full
+  CHECK_FALSE(encode_manifest(manifest).ok());
+  file.hidden.resize(limits::kHiddenTensorsMax, file.hidden[0]);
+  CHECK(decode_manifest(encoded(manifest)).value() == manifest);
+  file.hidden.push_back(file.hidden[0]);
+  CHECK_FALSE(encode_manifest(manifest).ok());
+  for (const HiddenTensor& bad :
+       {HiddenTensor{"w", 0, "", {}, {}}, HiddenTensor{"\xff", 0, "why", {}, {}},
+        HiddenTensor{"w", 0, "why", DType::npy_other, {}}, HiddenTensor{"w", 0, "why", {}, {1}},
+        HiddenTensor{"w", 0, "why", static_cast<DType>(200), {}},
+        HiddenTensor{"w", 0, std::string(limits::kHiddenReasonMax + 1, 'x'), {}, {}}}) {
+    Manifest wrong = varied();
+    wrong.files[0].hidden = {bad};
+    CHECK_FALSE(encode_manifest(wrong).ok());
   }
 }
 

@@ -97,6 +97,17 @@ TEST_CASE("info.json") {
 )");
 }
 
+TEST_CASE("info.json lists the tensors that a file hides") {
+  Manifest manifest{{opaque("m.npz")}};
+  manifest.files[0].hidden = {{"w", 7, "compressed", {}, {}}, {"c", 0, "no data", DType::f32, {2, 3}}};
+  manifest.files[0].hidden_more = 5;
+  const std::string text = render_info_json({}, manifest);
+  check_json(text);
+  CHECK(text.find(R"("tensors":0,"hidden":[{"name":"w","bytes":7,"why":"compressed"},)"
+                  R"({"name":"c","dtype":"F32","shape":[2,3],"bytes":0,"why":"no data"}],"hidden_more":5})") !=
+        std::string::npos);
+}
+
 TEST_CASE("info.json of nothing") {
   check_json(render_info_json({}, {}));
 }

@@ -40,6 +40,26 @@ TEST_CASE("runs that overlap are one range, runs that touch are two") {
   CHECK(cut(100, {{0, 100}, {10, 5}, {90, 10}}) == Ranges{{0, 100}});
 }
 
+TEST_CASE("a cut is a range where no tensor lies, if it is long enough") {
+  const auto cut_with = [](std::uint64_t size, Ranges runs, Ranges cuts) {
+    auto ranges = cut_file(size, std::move(runs), std::move(cuts));
+    REQUIRE(ranges.ok());
+    return *ranges;
+  };
+  constexpr std::uint64_t k = weft::kCutMin;
+  CHECK(cut_with(4 * k, {}, {{k, k}, {2 * k, k}}) == Ranges{{0, k}, {k, k}, {2 * k, k}, {3 * k, k}});
+  CHECK(cut_with(4 * k, {}, {{k, k - 1}}) == Ranges{{0, 4 * k}});
+  CHECK(cut_with(9 * k, {}, {{k, 2 * k}, {2 * k, 2 * k}}) == Ranges{{0, k}, {k, 3 * k}, {4 * k, 5 * k}});
+  // A tensor in a member: the header before it is too short for a range of its own, the rest of the member is not.
+  CHECK(cut_with(9 * k, {{k + 128, k}}, {{k, 4 * k}}) ==
+        Ranges{{0, k + 128}, {k + 128, k}, {2 * k + 128, 3 * k - 128}, {5 * k, 4 * k}});
+  // A run over the end of one cut and the begin of another, and one over a whole cut.
+  CHECK(cut_with(9 * k, {{k + 1, 2 * k}, {6 * k, 3 * k}}, {{0, 2 * k}, {2 * k, 3 * k}, {7 * k, k}}) ==
+        Ranges{{0, k + 1}, {k + 1, 2 * k}, {3 * k + 1, 2 * k - 1}, {5 * k, k}, {6 * k, 3 * k}});
+  CHECK(cut_file(10, {}, {{5, 6}}).error().code == weft::Errc::internal);
+  CHECK(cut_file(10, {}, {{2, 0}}).error().code == weft::Errc::internal);
+}
+
 TEST_CASE("a run outside the file is refused") {
   CHECK(cut_file(10, {{5, 6}}).error().code == weft::Errc::internal);
   CHECK(cut_file(10, {{UINT64_MAX, 2}}).error().code == weft::Errc::internal);

@@ -3,6 +3,7 @@
 
 #include "fakes/node_fixture.h"
 #include "fakes/pieces_format.h"
+#include "publish/cut.h"
 #include "publish/draft.h"
 
 using namespace weft;
@@ -48,6 +49,20 @@ TEST_CASE("tied, strided and chunked tensors are published with the file that th
   CHECK(main.tensors[3].runs == std::vector<TensorRun>{{0, 1, 12, 8}});
   CHECK(main.tensors[4].runs == std::vector<TensorRun>{{0, 5, 0, 10}});
   CHECK(tensor_content(*good, main, main.tensors[1]) != tensor_content(*good, main, main.tensors[2]));
+}
+
+TEST_CASE("cuts are extents of their files, and hidden tensors are kept with the reason") {
+  Fixture f;
+  write_file(f.dir / "m/sub/b.bin", std::string(3 * kCutMin, 'b'));
+  const auto manifest = published(f, "t U8 4 - a.bin:8:4\ncut b.bin:10:5000\ncut a.bin:0:100\nhidden w 7 compressed\n");
+  if (!manifest.ok()) FAIL(manifest.error().message);
+  CHECK(manifest->files[0].extents.size() == 3);  // 0..8..12..100
+  const File& other = manifest->files[1];
+  REQUIRE(other.path == "sub/b.bin");
+  REQUIRE(other.extents.size() == 3);
+  CHECK(other.extents[1].offset == 10);
+  CHECK(other.extents[1].id.length == 5000);
+  CHECK(manifest->files[2].hidden == std::vector<HiddenTensor>{{"w", 7, "compressed", {}, {}}});
 }
 
 TEST_CASE("a format reaches no file above the directory of the main one, and none that is not published") {
