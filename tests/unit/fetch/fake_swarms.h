@@ -186,9 +186,9 @@ class FakeSwarms final : public VersionSwarms {
   std::map<Chunk, int> readers_;
   std::vector<ContentId> asked_;
   std::vector<Digest> left_;
-  int waited_ = 0, rounds_ = 0;
-  mutable int looks_ = 0;
-  std::function<void()> call_;  // guarded by call_mutex_
+  int waited_ = 0;
+  mutable std::atomic<int> looks_ = 0, rounds_ = 0;  // a test reads them outside of wait_until() too
+  std::function<void()> call_;                       // guarded by call_mutex_
 };
 
 // A source that counts chunks of offered units and other chunks, and those of offered units with a base.
