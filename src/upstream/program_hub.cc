@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLookPause = 200ms;  // between two looks whether a pull has to end
-constexpr auto kGrace = 10s;        // from SIGTERM to SIGKILL
+constexpr auto kEndPause = 200ms;  // between two looks whether a pull has to end
+constexpr auto kGrace = 10s;       // from SIGTERM to SIGKILL
 
 // Clients wait for the answer, so a hub that does not answer is a failure soon.
 HttpReaderOptions reading_of(const std::atomic<bool>& stopping) {
@@ -102,7 +102,7 @@ class ProgramHub final : public UpstreamHub {
   // Returns when the program has ended. It gets SIGTERM when the owner stops, and SIGKILL if it goes on.
   void end_in_time(const SideProgram& program) const {
     std::optional<Deadline> kill_at;
-    while (!wait_for(program.fd(), POLLIN, kLookPause)) {
+    while (!wait_for(program.fd(), POLLIN, kEndPause)) {
       if (!stopping_) continue;
       if (!kill_at) program.send(SIGTERM);
       if (!kill_at) kill_at = Deadline::clock::now() + kGrace;

@@ -14,7 +14,7 @@ namespace {
 using What = UpstreamState::What;
 using namespace std::chrono_literals;
 
-constexpr auto kLookPause = 200ms;        // between two looks whether the client has left
+constexpr auto kClientPause = 200ms;      // between two looks whether the client has left
 constexpr std::chrono::seconds kSoon{5};  // pause of a client before it repeats a request
 constexpr std::chrono::seconds kLongestPause{300};
 
@@ -86,7 +86,7 @@ UpstreamState Upstream::obtain(const HubSource& source, Until until, Deadline de
     return is_final(entry->what) || (until == Until::listed && entry->what == What::pulling);
   };
   while (!suffices() && !ending_ && time_.now() < deadline && !cancelled())
-    time_.wait(changed_, lock, std::min(deadline, time_.now() + kLookPause));
+    time_.wait(changed_, lock, std::min(deadline, time_.now() + kClientPause));
   return state_of(*entry);
 }
 
