@@ -3,6 +3,7 @@
 #include "format/builtin.h"
 #include "format/npz.h"
 #include "format/parse_errors.h"
+#include "format/torch_zip.h"
 #include "format/zip_directory.h"
 
 namespace weft {
@@ -14,6 +15,7 @@ bool is_named_npz(std::string_view file_name) {
 
 Result<Layout> read_members(FormatInput& files, const ZipDirectory& members) {
   if (is_named_npz(files.name()) || is_npz(members)) return read_npz(files.main(), members);
+  if (is_torch_zip(members)) return read_torch_zip(files.main(), members);
   return Layout{};
 }
 

@@ -39,16 +39,23 @@ const File* find_file(const Manifest& manifest, FileRole role, std::string_view 
 
 namespace {
 
-std::string_view said_by_weft(const File& file, std::string_view key) {
-  if (!file.format.empty()) return {};  // a safetensors file may say anything about itself
+std::string_view value_of(const File& file, std::string_view key) {
   const auto entry = std::ranges::find(file.metadata, key, &std::pair<std::string, std::string>::first);
   return entry == file.metadata.end() ? std::string_view() : entry->second;
+}
+
+std::string_view said_by_weft(const File& file, std::string_view key) {
+  return file.format.empty() ? value_of(file, key) : std::string_view();  // a safetensors file may say anything
 }
 
 }  // namespace
 
 std::string_view why_no_tensors(const File& file) {
   return said_by_weft(file, kNoTensors);
+}
+
+std::string_view globals_of(const File& file, std::string_view key) {
+  return file.format.empty() || file.format == "torch zip" ? value_of(file, key) : std::string_view();
 }
 
 std::string_view remark_on(const File& file) {

@@ -12,9 +12,9 @@
 namespace weft::fuzzing {
 namespace {
 
-// Checks a tensor of a single file whose tensors do not overlap.
+// Checks a tensor of a single file. `end` is where the one before it ends, or begins if tensors may overlap.
 void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint64_t end, std::uint64_t file_size) {
-  require(tensor.parts.empty() || part.offset >= end, "tensors are sorted and do not overlap");
+  require(tensor.parts.empty() || part.offset >= end, "tensors are sorted, and do not overlap unless they may");
   require(part.file == 0 && part.offset <= file_size && part.length <= file_size - part.offset,
           "parts lie in the file");
   require(valid_utf8(tensor.name) && valid_utf8(tensor.descr), "names are UTF-8");
@@ -28,7 +28,7 @@ void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint
   require(bytes.ok() && *bytes == part.length, "type, shape and strides agree with the length");
 }
 
-void require_sound(const Layout& layout, std::uint64_t file_size) {
+void require_sound(const Layout& layout, std::uint64_t file_size, bool may_overlap) {
   std::uint64_t end = 0;
   std::set<std::string_view> names;
   for (const FoundTensor& tensor : layout.tensors) {
@@ -36,7 +36,7 @@ void require_sound(const Layout& layout, std::uint64_t file_size) {
     const TensorPart part = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
     require_tensor(tensor, part, end, file_size);
     require(names.insert(tensor.name).second, "names are unique");
-    if (!tensor.parts.empty()) end = part.offset + part.length;
+    if (!tensor.parts.empty()) end = part.offset + (may_overlap ? 0 : part.length);
   }
   for (const TensorPart& cut : layout.cuts)
     require(cut.file == 0 && cut.length > 0 && cut.offset <= file_size && cut.length <= file_size - cut.offset,
@@ -110,11 +110,11 @@ void require_clear(const Error& error, std::string_view where) {
   require(error.code == Errc::invalid || error.code == Errc::unsupported, "bad input is called that");
 }
 
-void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size) {
+void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size, bool may_overlap) {
   Input input(data, size);
   auto layout = parse_file("place", file_name, input);
   if (layout.ok())
-    require_sound(*layout, size);
+    require_sound(*layout, size, may_overlap);
   else
     require_clear(layout.error(), "place: ");
 }

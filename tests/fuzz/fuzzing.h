@@ -29,7 +29,8 @@ void require_clear(const Error& error, std::string_view where);
 // Scans the input as a container and checks all guarantees of weft/model/records.h. The first byte determines the parts
 // in which the rest is fed.
 void fuzz_container(const ContainerFormat& format, const std::uint8_t* data, std::size_t size);
-// Parses the input as a file of this name and checks all guarantees of weft/model/format.h.
-void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size);
+// Parses the input as a file of this name and checks all guarantees of weft/model/format.h. `may_overlap`: the format
+// has tensors that share bytes.
+void fuzz_format(std::string_view file_name, const std::uint8_t* data, std::size_t size, bool may_overlap = false);
 
 }  // namespace weft::fuzzing

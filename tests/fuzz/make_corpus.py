@@ -187,6 +187,35 @@ def write_npz():
     write(target, "comment", small[:-2] + struct.pack("<H", 30) + b"PK\5\6".ljust(30, b"x"))
 
 
+def pickle_text(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def pickle_tensor(key, offset, shape, strides, storage="FloatStorage"):
+    """As PyTorch rebuilds it, in opcodes of protocol 2."""
+    def numbers(values):
+        return b"(" + b"".join(b"K" + bytes([value]) for value in values) + b"t"
+    place = b"(" + pickle_text("storage") + f"ctorch\n{storage}\n".encode() + pickle_text(key) + pickle_text("cpu") + b"K\1tQ"
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n(" + place + b"K" + bytes([offset]) + numbers(shape) + numbers(strides)
+            + b"\x89ccollections\nOrderedDict\n)RtR")
+
+
+def write_torch():
+    target = "torch"
+    first, second = pickle_tensor("0", 0, (4, 6), (6, 1)), pickle_tensor("1", 0, (2,), (1,))
+    state = b"}(" + pickle_text("a.weight") + first + pickle_text("a.bias") + second + b"u"
+    write(target, "state_dict", b"\x80\2" + state + b".")
+    write(target, "views", b"\x80\2](" + pickle_tensor("0", 1, (6, 4), (1, 6)) + pickle_tensor("0", 23, (5,), (0,))
+          + pickle_tensor("0", 90, (9,), (1,)) + pickle_tensor("2", 0, (1,), (1,)) + b"e.")
+    write(target, "module", b"\x80\2cm\nNet\n)\x81}(" + pickle_text("_parameters") + state + pickle_text("_modules") + b"}ub.")
+    write(target, "memo", b"\x80\4\x95" + bytes(8) + b"]\x94(h\0h\0K\1e" + pickle_text("os") + pickle_text("system")
+          + b"\x93" + pickle_text("true") + b"\x85R\x86.")
+    write(target, "protocol_0", b"(dp0\nS'w'\np1\n(I1\nL2L\nF1.5\nVtext\ntp2\ns.")
+    dtype = b"cnumpy\ndtype\n(" + pickle_text("f4") + b"tR(K\3" + pickle_text("<") + b"NNNtb"
+    write(target, "numpy", b"\x80\3cnumpy._core.multiarray\n_reconstruct\n)R(K\1(K\2K\1t" + dtype + b"\x89C\x0801234567tb.")
+    write(target, "long", b"\x80\2\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.N.\0")
+
+
 def write_bases():
     target = "bases"
     write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
@@ -352,3 +381,4 @@ if __name__ == "__main__":
     write_gguf()
     write_npy()
     write_npz()
+    write_torch()

@@ -61,8 +61,8 @@ struct FoundTensor {
 // The result of a format. Tensors are sorted by (file, offset, length) of their first parts. Parts lie within their
 // files. Tensors may overlap, as tied ones do.
 struct Layout {
-  std::string
-      format;  // "safetensors", "gguf", "npy"; for an opaque file the kind of container (weft/model/records.h), or ""
+  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip"; for an opaque file the kind of container
+                       // (weft/model/records.h), or ""
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
   std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, as texts; bounded by limits.h
@@ -93,11 +93,11 @@ using Formats = std::span<const Format* const>;
 Formats all_formats();
 
 // Finds the format that claims the main file and parses it; returns an opaque Layout if none does. An opaque layout
-// whose format found something unsupported has the reason as its only metadata (kNoTensors of weft/model/manifest.h).
-// So has a file that claims a format by its first bytes alone and does not parse. Errc::invalid: the bytes are
-// malformed and the name claims the format, or the file is a Git LFS pointer (weft/model/lfs_pointer.h).
-// Errc::internal: a layout that breaks the guarantees above. Other errors come from the source. Messages start with
-// `where` (the path as the user knows it).
+// whose format found something unsupported has the reason as its first metadata (kNoTensors of weft/model/manifest.h),
+// and no other but the globals of a pickle. So has a file that claims a format by its first bytes alone and does not
+// parse. Errc::invalid: the bytes are malformed and the name claims the format, or the file is a Git LFS pointer
+// (weft/model/lfs_pointer.h). Errc::internal: a layout that breaks the guarantees above. Other errors come from the
+// source. Messages start with `where` (the path as the user knows it).
 Result<Layout> parse_file(std::string_view where, FormatInput& files, Formats formats = all_formats());
 // Returns the layout of a file that is kept without its tensors: opaque, with the reason.
 Layout unread_layout(const Error& why);

@@ -25,6 +25,8 @@ constexpr CommandInfo kInfoInfo = {
     .description =
         "A line \"no tensors\" names a file that weft keeps without reading its tensors.\n"
         "A line \"not shown\" names a tensor that weft cannot show, and the reason.\n"
+        "A line \"globals\" has the globals that the pickle of a file of PyTorch names. No\n"
+        "such list proves that a file is safe.\n"
         "A line \"remark\" names an index of shards that lists a tensor in the wrong shard.\n"
         "The last lines of the text are the paths of the version in each mount of the\n"
         "store. --json prints the version's info.json, which the mount shows in lineage/.\n"
@@ -137,6 +139,12 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
       line("no tensors", fmt::format("in {}: {}", file.path, why));
   for (const File& file : manifest.files)
     for (const std::string& hidden : hidden_texts(file)) line("not shown", hidden);
+  for (const File& file : manifest.files) {
+    if (const std::string_view names = globals_of(file, kGlobals); !names.empty())
+      line("globals", fmt::format("in {}: {}", file.path, names));
+    if (const std::string_view names = globals_of(file, kOtherGlobals); !names.empty())
+      line("globals", fmt::format("in {}, beyond weights_only: {}", file.path, names));
+  }
   for (const File& file : manifest.files)
     if (const std::string_view remark = remark_on(file); !remark.empty())
       line("remark", fmt::format("{}: {}", file.path, remark));

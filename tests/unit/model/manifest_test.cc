@@ -46,6 +46,13 @@ TEST_CASE("only a file without a format says why it has no tensors") {
   CHECK(remark_on(file).empty());
   file.format = "safetensors";  // whose metadata is the publisher's own
   CHECK(why_no_tensors(file).empty());
+  file.metadata = {{std::string(kGlobals), "os.system"}};
+  CHECK(globals_of(file, kGlobals).empty());
+  for (const char* format : {"torch zip", ""}) {
+    file.format = format;
+    CHECK(globals_of(file, kGlobals) == "os.system");
+    CHECK(globals_of(file, kOtherGlobals).empty());
+  }
 }
 
 TEST_CASE("a manifest survives encoding") {

@@ -1,0 +1,175 @@
+"""Files of torch.save: their tensors are tensors of weft, and torch reads the published files."""
+import collections
+import subprocess
+import sys
+
+import numpy
+import pytest
+import torch
+import weftlib
+from weftlib import Mount, Store
+
+# Types that numpy lacks. Their views have the raw bytes.
+RAW = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+class Runs:
+    """An object whose pickle calls os.system."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        import os
+        return os.system, (f"touch {self.path}",)
+
+
+def state_dict():
+    torch.manual_seed(7)
+    base = torch.randn(64, 48)
+    tensors = {"base": base, "tied": base, "row": base[3], "transposed": base.t(), "column": base[:, 5],
+               "expanded": base[0].expand(5, 48), "channels": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+               "scalar": torch.tensor(2.5), "none": torch.zeros(0, 3), "layer.weight": torch.randn(300, 100)}
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.float8_e4m3fn,
+                  torch.float8_e5m2):
+        tensors[f"types.{str(dtype)[6:]}"] = torch.randn(3, 5).to(dtype)
+    for dtype in (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64, torch.uint64):
+        tensors[f"integers.{str(dtype)[6:]}"] = torch.arange(15).reshape(3, 5).to(dtype)
+    tensors["bool"] = torch.tensor([True, False, True])
+    return tensors
+
+
+def checkpoint():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.randn(5, 4)).sum().backward()
+    optimizer.step()
+    return {"epoch": 3, "state_dict": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state(),
+            "parameter": model[0].weight, "sparse": torch.eye(4).to_sparse(),
+            "conjugate": torch.randn(3, dtype=torch.complex64).conj()}
+
+
+def flattened(value, name=""):
+    """The tensors of a checkpoint, by the names that weft gives them."""
+    if isinstance(value, torch.Tensor):
+        return {name: value}
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    found = {}
+    for key, inner in pairs:
+        found.update(flattened(inner, f"{name}.{key}" if name else str(key)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def published(area):
+    """Models: state, nested, evil, broken, weights (one tensor of state, as safetensors)."""
+    source = area / "torch"
+    source.mkdir()
+    torch.save(state_dict(), source / "state.pt")
+    torch.save(checkpoint(), source / "nested.ckpt")
+    torch.save({"w": torch.ones(3), "x": Runs(area / "ran"), "y": collections.deque([1])}, source / "evil.bin")
+    (source / "broken.bin").write_bytes((source / "state.pt").read_bytes()[:-3])
+    weight = state_dict()["layer.weight"].numpy()
+    (source / "weights.safetensors").write_bytes(
+        weftlib.safetensors_bytes({"w": ("F32", list(weight.shape), weight.tobytes())}))
+    store = Store(area / "torch-store")
+    for path in source.iterdir():
+        store.publish(path, name=path.stem)
+    with Mount(store, area / "torch-mnt") as mount:
+        yield store, mount, source
+
+
+def assert_equal(path, tensor, name):
+    got = numpy.load(path)
+    expected = tensor.detach().contiguous()
+    if tensor.dtype in RAW:
+        got, expected = got.view(numpy.uint8), expected.view(torch.uint8)
+    assert got.shape == tuple(expected.shape), name
+    numpy.testing.assert_array_equal(got, expected.numpy(), err_msg=name)
+
+
+def test_each_tensor_of_a_state_dict(published):
+    _, mount, _ = published
+    tensors = mount.tensors("state", 1)
+    assert sorted(path.name for path in tensors.iterdir()) == sorted(f"{name}.npy" for name in state_dict())
+    for name, tensor in state_dict().items():
+        assert_equal(tensors / f"{name}.npy", tensor, name)
+
+
+def test_nested_checkpoint(published):
+    store, mount, source = published
+    loaded = torch.load(source / "nested.ckpt", weights_only=True)
+    expected = flattened({**loaded, "sparse": {"indices": loaded["sparse"]._indices(), "values": loaded["sparse"]._values()}})
+    del expected["conjugate"]
+    tensors = mount.tensors("nested", 1)
+    assert sorted(path.stem for path in tensors.iterdir()) == sorted(expected)
+    for name, tensor in expected.items():
+        assert_equal(tensors / f"{name}.npy", tensor, name)
+    hidden, = store.json("info", "nested")["files"][0]["hidden"]
+    assert hidden["name"] == "conjugate" and hidden["why"] == "its values are conjugated or negated when they are read"
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_torch_loads_the_published_file(published, mmap):
+    _, mount, source = published
+    path = mount.version("state", 1) / "state.pt"
+    assert path.read_bytes() == (source / "state.pt").read_bytes()
+    loaded = torch.load(path, weights_only=True, mmap=mmap)
+    for name, tensor in state_dict().items():
+        assert loaded[name].stride() == tensor.stride()
+        assert loaded[name].dtype == tensor.dtype
+        assert loaded[name].to(torch.complex128).equal(tensor.to(torch.complex128)), name
+
+
+def test_globals_are_listed_and_nothing_runs(published, area):
+    store, mount, source = published
+    metadata = store.json("info", "evil")["files"][0]["metadata"]
+    unsafe = set(torch.serialization.get_unsafe_globals_in_checkpoint(source / "evil.bin"))
+    assert {name.replace("posix.", "os.") for name in unsafe} == {
+        name.replace("posix.", "os.") for name in metadata["globals beyond weights_only"].split()}
+    assert "torch.FloatStorage" in metadata["globals"].split()
+    assert f"  globals    in evil.bin, beyond weights_only: {metadata['globals beyond weights_only']}\n" in (
+        store.weft("info", "evil").stdout)
+    assert "globals beyond weights_only" not in store.json("info", "state")["files"][0]["metadata"]
+    assert not (area / "ran").exists()
+    assert_equal(mount.tensors("evil", 1) / "w.npy", torch.ones(3), "w")
+
+
+def test_allowed_globals_are_those_of_the_installed_torch():
+    """src/format/torch_globals.cc has the names of PyTorch 2.13."""
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip(f"PyTorch {torch.__version__}")
+    from torch._weights_only_unpickler import _get_allowed_globals
+    text = (weftlib.TOP / "src/format/torch_globals.cc").read_text()
+    listed = text[text.index("kAllowed"):text.index("});")].split('"')[1::2]
+    assert listed == sorted(_get_allowed_globals())
+
+
+def test_broken_archive_is_kept(published):
+    store, mount, source = published
+    assert "  no tensors in broken.bin: " in store.weft("info", "broken").stdout
+    assert (mount.version("broken", 1) / "broken.bin").read_bytes() == (source / "broken.bin").read_bytes()
+
+
+def test_one_tensor_is_stored_once_in_two_formats(published):
+    store, mount, _ = published
+    assert (mount.tensors("state", 1) / "layer.weight.npy").samefile(mount.tensors("weights", 1) / "w.npy")
+    assert (mount.tensors("state", 1) / "base.npy").samefile(mount.tensors("state", 1) / "tied.npy")
+    store.assert_sound()
+
+
+def test_module_with_its_class(published, tmp_path):
+    """A whole module is named as its state_dict(). A process of its own has the class, which no other needs."""
+    store, _, _ = published
+    subprocess.run([sys.executable, "-c", "import sys, torch; torch.manual_seed(1)\n"
+                    "class Net(torch.nn.Module):\n"
+                    "    def __init__(self):\n"
+                    "        super().__init__()\n"
+                    "        self.inner = torch.nn.Linear(4, 3)\n"
+                    "        self.register_buffer('mean', torch.ones(3))\n"
+                    "torch.save(Net(), sys.argv[1])", tmp_path / "module.pt"], check=True)
+    store.publish(tmp_path / "module.pt", name="module")
+    names = sorted(tensor["name"] for tensor in store.json("info", "module")["tensors"])
+    assert names == ["inner.bias", "inner.weight", "mean"]
+    metadata = store.json("info", "module")["files"][0]["metadata"]
+    assert "__main__.Net" in metadata["globals beyond weights_only"].split()

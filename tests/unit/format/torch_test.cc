@@ -1,0 +1,257 @@
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "base/limits.h"
+#include "format/torch_globals.h"
+#include "pickles.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+std::string archive(const std::string& value, std::vector<ZipPart> more = {}) {
+  std::vector<ZipPart> parts = {
+      {"m/data.pkl", p_file(value)}, {"m/data/0", std::string(96, '#')}, {"m/data/1", std::string(8, '@')}};
+  parts.insert(parts.end(), more.begin(), more.end());
+  return zip_file(parts);
+}
+
+// As good(), for a file whose tensors may overlap.
+Layout parsed(const std::string& bytes) {
+  MemorySource source(bytes);
+  auto layout = parse_file("dir/m.pt", "m.pt", source);
+  if (!layout.ok()) FAIL(layout.error().message);
+  for (const FoundTensor& tensor : layout->tensors)
+    for (const TensorPart& part : tensor.parts) CHECK(part.offset + part.length <= bytes.size());
+  return *std::move(layout);
+}
+
+Layout of(const std::string& value) {
+  return parsed(archive(value));
+}
+
+std::string why_hidden(const std::string& tensor) {
+  const Layout layout = of(p_dict({{"w", tensor}, {"good", p_tensor(p_storage("1"), 0, {2}, {1})}}));
+  CHECK(layout.format == "torch zip");
+  CHECK(layout.tensors.size() == 1);
+  REQUIRE(layout.hidden.size() == 1);
+  CHECK(layout.hidden[0].name == "w");
+  return layout.hidden[0].why;
+}
+
+std::string why_opaque(const std::string& bytes) {
+  const Layout layout = parsed(bytes);
+  CHECK(layout.format.empty());
+  CHECK(layout.tensors.empty());
+  REQUIRE_FALSE(layout.metadata.empty());
+  CHECK(layout.metadata[0].first == kNoTensors);
+  return layout.metadata[0].second;
+}
+
+std::vector<std::string> names_of(const Layout& layout) {
+  std::vector<std::string> names;
+  for (const FoundTensor& tensor : layout.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+std::map<std::string, std::string> metadata_of(const Layout& layout) {
+  return {layout.metadata.begin(), layout.metadata.end()};
+}
+
+}  // namespace
+
+TEST_CASE("torch: tensors of a state dict lie in their storages") {
+  const std::string bytes = archive(p_dict(
+      {{"a.weight", p_tensor(p_storage("0"), 0, {4, 6}, {6, 1})}, {"a.bias", p_tensor(p_storage("1"), 0, {2}, {1})}}));
+  const Layout layout = parsed(bytes);
+  CHECK(layout.format == "torch zip");
+  REQUIRE(names_of(layout) == std::vector<std::string>{"a.weight", "a.bias"});
+  CHECK(layout.tensors[0].dtype == DType::f32);
+  CHECK(layout.tensors[0].shape == Shape{4, 6});
+  CHECK(layout.tensors[0].strides.empty());
+  CHECK(range_of(layout.tensors[0]).offset == bytes.find("####"));
+  CHECK(range_of(layout.tensors[0]).length == 96);
+  CHECK(range_of(layout.tensors[1]).offset == bytes.find("@@@@@@@@"));
+  CHECK(layout.cuts.size() == 3);
+  CHECK(layout.hidden.empty());
+}
+
+TEST_CASE("torch: views, tied, transposed and expanded tensors") {
+  const std::string storage = p_storage("0");
+  const Layout layout = of(p_dict({{"whole", p_tensor(storage, 0, {24}, {1})},
+                                   {"tied", p_tensor(storage, 0, {24}, {1})},
+                                   {"row", p_tensor(storage, 6, {6}, {1})},
+                                   {"transposed", p_tensor(storage, 0, {6, 4}, {1, 6})},
+                                   {"column", p_tensor(storage, 1, {4}, {6})},
+                                   {"expanded", p_tensor(storage, 23, {5, 1}, {0, 1})},
+                                   {"none", p_tensor(storage, 99, {0, 3}, {3, 1})}}));
+  REQUIRE(layout.tensors.size() == 7);
+  std::map<std::string, FoundTensor> by_name;
+  for (const FoundTensor& tensor : layout.tensors) by_name[tensor.name] = tensor;
+  const std::uint64_t begin = range_of(by_name["whole"]).offset;
+  CHECK(range_of(by_name["tied"]) == Range{begin, 96});
+  CHECK(range_of(by_name["row"]) == Range{begin + 24, 24});
+  CHECK(by_name["row"].strides.empty());
+  CHECK(range_of(by_name["transposed"]) == Range{begin, 96});
+  CHECK(by_name["transposed"].strides == Strides{1, 6});
+  CHECK(range_of(by_name["column"]) == Range{begin + 4, 76});
+  CHECK(by_name["column"].strides == Strides{6});
+  CHECK(range_of(by_name["expanded"]) == Range{begin + 92, 4});
+  CHECK(by_name["expanded"].strides == Strides{0, 1});
+  CHECK(by_name["none"].parts.empty());
+}
+
+TEST_CASE("torch: names of nested checkpoints, modules and second tensors") {
+  const std::string w = p_tensor(p_storage("1"), 0, {2}, {1});
+  const std::string ordered = p_global("collections", "OrderedDict") + ")R" + p_text("k") + w + "s";
+  const std::string module = p_global("m", "Net") + ")\x81" +
+                             p_dict({{"_parameters", p_dict({{"p", w}})}, {"_modules", p_dict({{"l", ordered}})}}) +
+                             "b";
+  const Layout layout = of(p_dict({{"state", ordered},
+                                   {"list", "](" + w + w + "e"},
+                                   {"net", module},
+                                   {"parameter", p_call(p_global("torch._utils", "_rebuild_parameter"), {w, "\x88"})},
+                                   {"state.k", w},
+                                   {"storage", p_storage("1", "LongStorage")}}));
+  std::vector<std::string> names = names_of(layout);
+  std::ranges::sort(names);
+  CHECK(names == std::vector<std::string>{"list.0", "list.1", "net.l.k", "net.p", "parameter", "state.k", "state.k~2",
+                                          "storage"});
+  CHECK(names_of(of(w)) == std::vector<std::string>{"tensor"});
+  CHECK(names_of(of("}(K\7" + w + p_tuple({p_small(1), p_text("x")}) + w + "u")) ==
+        std::vector<std::string>{"7", "1_x"});
+}
+
+TEST_CASE("torch: a tensor that weft cannot show is hidden, and the others are shown") {
+  CHECK(why_hidden(p_tensor(p_storage("9"), 0, {2}, {1})) == "its storage is not in the file");
+  CHECK(why_hidden(p_tensor(p_storage("0", "QUInt4x2Storage"), 0, {2}, {1})) ==
+        "a type that weft lacks, torch.QUInt4x2Storage");
+  CHECK(why_hidden(p_tensor(p_storage("0"), 0, {25}, {1})) == "it ends after its storage of 96 bytes");
+  CHECK(why_hidden(p_tensor(p_storage("0"), 24, {1}, {1})) == "it ends after its storage of 96 bytes");
+  CHECK(why_hidden(p_tensor(p_storage("0"), 0, {2, 2}, {65535, 1})) == "it ends after its storage of 96 bytes");
+  CHECK(why_hidden(p_tensor(p_storage("0"), 0, {2, 2}, {1})) == "a tensor with other arguments than PyTorch writes");
+  CHECK(why_hidden(p_tensor(p_text("0"), 0, {2}, {1})) == "its storage is not in the file");
+  CHECK(why_hidden(p_tensor(p_storage("0"), 0, {2}, {1}, p_dict({{"conj", "\x88"}}))) ==
+        "its values are conjugated or negated when they are read");
+  const std::string rebuild = p_global("torch._utils", "_rebuild_tensor_v2");
+  const auto with = [&](const std::string& offset, const std::string& shape, const std::string& strides) {
+    return why_hidden(p_call(rebuild, {p_storage("0"), offset, shape, strides, "\x89", "N"}));
+  };
+  CHECK(with("K"
+             "\1",
+             p_tuple({p_int(1ULL << 62U), p_int(1ULL << 62U)}), p_tuple({"K\1", "K\1"}))
+            .find("2^64") != std::string::npos);
+  CHECK(with(p_small(0), p_tuple({p_int(1ULL << 61U)}), p_tuple({p_small(0)})).find("too large") != std::string::npos);
+  CHECK(with(p_int(1ULL << 62U), p_numbers({2}), p_numbers({1})).find("it ends after") != std::string::npos);
+  CHECK(with("J" + le32(UINT32_MAX), p_numbers({2}), p_numbers({1})).find("other arguments") != std::string::npos);
+  CHECK(with(p_small(0), p_numbers({2}), p_tuple({"J" + le32(UINT32_MAX)})).find("other arguments") !=
+        std::string::npos);
+  const Layout compressed = parsed(zip_file(
+      {{"m/data.pkl", p_file(p_dict({{"w", p_tensor(p_storage("0"), 0, {2}, {1})}}))}, {"m/data/0", "12345678", 8}}));
+  REQUIRE(compressed.hidden.size() == 1);
+  CHECK(compressed.hidden[0].why == "compressed");
+}
+
+TEST_CASE("torch: types of the third version of tensors, and arrays of numpy") {
+  const auto typed = [&](std::string_view type) {
+    return p_call(p_global("torch._utils", "_rebuild_tensor_v3"),
+                  {p_storage("0", "UntypedStorage"), p_small(1), p_numbers({2}), p_numbers({1}), "\x89", "N",
+                   p_global("torch", type)});
+  };
+  const Layout layout = of(p_dict({{"w", typed("uint16")}, {"x", typed("complex32")}}));
+  REQUIRE(layout.tensors.size() == 1);
+  CHECK(layout.tensors[0].dtype == DType::u16);
+  CHECK(range_of(layout.tensors[0]).length == 4);
+  REQUIRE(layout.hidden.size() == 1);
+  CHECK(layout.hidden[0].why == "a type that weft lacks, torch.complex32");
+  CHECK(layout.hidden[0].bytes == 96);
+
+  const std::string dtype =
+      p_call(p_global("numpy", "dtype"), {p_text("f4")}) + p_tuple({p_small(3), p_text("<"), "N", "N", "N"}) + "b";
+  const auto array = [&](const std::string& bytes) {
+    return p_global("numpy._core.multiarray", "_reconstruct") + ")R" +
+           p_tuple({p_small(1), p_numbers({2, 3}), dtype, "\x88", bytes}) + "b";
+  };
+  const std::string bytes = archive(p_dict({{"n", array("C\x18" + std::string(24, 'n'))}, {"t", array(p_text("t"))}}));
+  const Layout numpy = parsed(bytes);
+  REQUIRE(numpy.tensors.size() == 1);
+  CHECK(numpy.tensors[0].strides == Strides{1, 2});
+  CHECK(range_of(numpy.tensors[0]).offset == bytes.find("nnnn"));
+  REQUIRE(numpy.hidden.size() == 1);
+  CHECK(numpy.hidden[0].why == "an array of numpy that is escaped as text, or has objects");
+}
+
+TEST_CASE("torch: globals are listed, those beyond weights_only apart, and nothing runs") {
+  const std::string system = p_call(p_global("os", "system"), {p_text("touch /tmp/weft-ran")});
+  const Layout layout = of(p_dict({{"w", p_tensor(p_storage("0"), 0, {2}, {1})}, {"evil", system}}));
+  CHECK(names_of(layout) == std::vector<std::string>{"w"});
+  const auto metadata = metadata_of(layout);
+  CHECK(metadata.at(std::string(kGlobals)) ==
+        "torch._utils._rebuild_tensor_v2 torch.FloatStorage collections.OrderedDict os.system");
+  CHECK(metadata.at(std::string(kOtherGlobals)) == "os.system");
+  CHECK(metadata_of(of(p_tensor(p_storage("0"), 0, {2}, {1}))).size() == 1);
+  const Layout broken = of(system + "\xff");
+  CHECK(broken.format.empty());
+  CHECK(metadata_of(broken).at(std::string(kOtherGlobals)) == "os.system");
+  CHECK(metadata_of(broken).count(std::string(kNoTensors)) == 1);
+  CHECK(broken.cuts.size() == 3);
+  CHECK(is_allowed_global("torch.FloatStorage"));
+  CHECK_FALSE(is_allowed_global("torch.nn.modules.linear.Linear"));
+  CHECK_FALSE(is_allowed_global(""));
+}
+
+TEST_CASE("torch: files that cannot be read are opaque, with the reason") {
+  const std::string data = p_file("N");
+  CHECK(why_opaque(zip_file({{"a/data.pkl", data}, {"b/data.pkl", data}})) ==
+        "expected one data.pkl in the archive, got 2");
+  CHECK(why_opaque(zip_file({{"a/data.pkl", data, 8}})) == "expected a/data.pkl uncompressed, got it compressed");
+  CHECK(why_opaque(archive("N", {{"m/byteorder", "big"}})).starts_with("expected a little-endian file"));
+  CHECK(why_opaque(archive("N", {{"m/byteorder", "bigger"}})).starts_with("expected a little-endian file"));
+  CHECK(parsed(archive("N", {{"m/byteorder", "little"}})).format == "torch zip");
+  CHECK(why_opaque(zip_file({{"data.pkl", ""}})).starts_with("pickle: expected 1 bytes at 0"));
+  CHECK(parsed(zip_file({{"data.pkl", data}})).format == "torch zip");
+  CHECK(parsed(zip_file({{"a/b/data.pkl", data}})).format.empty());
+}
+
+TEST_CASE("torch: values that refer to one another many times, deeply or in circles") {
+  // 200 lists, each of which has the last one twice.
+  std::string shared = "]";
+  for (int i = 0; i < 200; ++i) {
+    const std::string number(1, static_cast<char>(i));
+    shared += "q" + number + "](h" + number + "h" + number + "e";
+  }
+  CHECK(why_opaque(archive(shared)) == "pickle: its values are shared too often");
+  CHECK(why_opaque(archive(std::string(100'000, ']') + std::string(99'999, 'a'))) ==
+        "pickle: its values are nested too deeply");
+  const std::string zero(1, '\0');
+  const Layout circle =
+      of("}q" + zero + p_text("self") + "h" + zero + "s" + p_text("w") + p_tensor(p_storage("1"), 0, {2}, {1}) + "s");
+  CHECK(names_of(circle) == std::vector<std::string>{"w"});
+}
+
+TEST_CASE("torch: a name longer than weft allows hides its tensor") {
+  const std::string w = p_tensor(p_storage("1"), 0, {2}, {1});
+  const Layout layout = of(p_dict({{std::string(5000, 'n'), w}, {"w", w}, {"\xff", w}}));
+  CHECK(names_of(layout) == std::vector<std::string>{"w"});
+  REQUIRE(layout.hidden.size() == 2);
+  CHECK(layout.hidden[0].why.find("expected a name of at most 4096 bytes") != std::string::npos);
+}
+
+TEST_CASE("torch: changed pickles give sound layouts") {
+  const std::string good = p_file(
+      p_dict({{"a", p_tensor(p_storage("0"), 0, {4, 6}, {6, 1})}, {"b", p_tensor(p_storage("1"), 0, {2}, {1})}}));
+  const std::uint64_t seed = test_seed();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 10'000; ++round) {
+    std::string bytes = good;
+    for (std::uint64_t changes = 1 + random() % 4; changes-- > 0;)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    parsed(zip_file({{"m/data.pkl", bytes}, {"m/data/0", std::string(96, '#')}, {"m/data/1", std::string(8, '@')}}));
+  }
+}
