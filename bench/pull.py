@@ -180,7 +180,6 @@ def main():
         bench = Bench(args.build.resolve(), directory, args, server, client)
         stack.enter_context(serving(server, bench.path.parent))
         wait_until(lambda: answers(server, PORT), pause=0.1)
-        run([*client.inside, "ping", "-c", "1", server.address], stdout=subprocess.DEVNULL)
         for mbit in args.links:
             shape((server, client), mbit)
             for with_daemon in (False, True):
