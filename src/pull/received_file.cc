@@ -265,11 +265,16 @@ Result<ReceivedFile::Verdict> ReceivedFile::verdict() {
                fmt::format("expected a file with the {} {}, got one with {}", HubDigest::name(wanted_), expected, got)};
 }
 
+// Receives into another file: an import whose process was killed may have made this one a pack of the store, and no
+// byte of a pack may change. If this process is killed here, the next one finds no file that it could write into.
 Status ReceivedFile::restart() {
+  WEFT_CHECK(remove_file(path_));
   if (!note_.valid()) {
     WEFT_TRY(note_, open_file(note_path_, O_RDWR | O_CREAT, 0600));
   }
   WEFT_CHECK(resize_file(note_.get(), 0, note_path_));
+  WEFT_TRY(fd_, open_file(path_, O_RDWR | O_CREAT | O_EXCL, 0600));
+  if (wanted_.size > 0) WEFT_CHECK(reserve());
   const MutexLock lock(mutex_);
   got_.assign(got_.size(), 0);
   noted_.assign(noted_.size(), 0);

@@ -107,6 +107,12 @@ Status Receiving::wait_verified() {
   return error_ ? Status{*error_} : Status{};
 }
 
+Status Receiving::wait_received() {
+  UniqueLock lock(mutex_);
+  while (undone_ > 0 && !error_) changed_.wait(lock);
+  return error_ ? Status{*error_} : Status{};
+}
+
 // Returns files_.size() if the file does not arrive.
 std::size_t Receiving::number_of(std::string_view path) const {
   const auto from = files_.begin() + static_cast<std::ptrdiff_t>(first_arriving_);

@@ -61,6 +61,9 @@ class Receiving final : public ArrivingFiles {
   bool any_arrive() const { return first_arriving_ < files_.size(); }
   // Waits until the files are verified that do not arrive into an import. Afterwards that may begin.
   Status wait_verified();
+  // Waits until the other files are received too. Call it after an import that wrong bytes may have made fail before it
+  // read them all: drop_damaged() finds them in whole files alone.
+  Status wait_received();
   std::optional<Digest> expected(std::string_view path) const override;
   Result<std::uint64_t> await(std::string_view path, Range range) override;
 

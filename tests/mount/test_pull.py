@@ -361,6 +361,30 @@ def test_an_import_that_waits_for_a_stalled_server_is_interrupted(store, hub, re
     assert_version_is(store, tmp_path, "org/bert", repository)
 
 
+def test_a_file_that_is_a_pack_already_keeps_its_bytes(store, hub, repository, tmp_path):
+    """A pull that is killed after its import leaves the file under both names, and the next commit has another one."""
+    bert = hub.add("org/bert", repository)
+    pull(store, hub, "hf:org/bert")
+    pack = max((store.path / "packs").glob("*.pack"), key=lambda path: path.stat().st_size)
+    before = pack.read_bytes()
+    later = tmp_path / "later"
+    write_model(later, random_tensors(2, MIB, seed="later"))
+    assert (later / "model.safetensors").stat().st_size == pack.stat().st_size
+    bert.commit(later)
+    hub.trouble("status", path="*.safetensors", host="hub", status=404, code="EntryNotFound")
+    pull(store, hub, "hf:org/bert", check=False)
+    hub.calm()
+    [area] = (store.path / "pulls").iterdir()
+    for note in (area / "notes").iterdir():
+        note.unlink()
+    (area / "files/model.safetensors").unlink()
+    os.link(pack, area / "files/model.safetensors")
+    pull(store, hub, "hf:org/bert")
+    assert pack.read_bytes() == before
+    assert_version_is(store, tmp_path, "org/bert", later)
+    assert store.weft("fsck").returncode == 0
+
+
 def test_gc_removes_what_no_pull_goes_on_with(store, hub, repository):
     hub.add("org/bert", repository)
     hub.trouble("status", path="*.safetensors", host="hub", status=404, code="EntryNotFound")
@@ -451,6 +475,47 @@ def test_bad_answers_are_refused_by_name_and_publish_nothing(store, hub, reposit
     hub.add("org/bert", repository)
     hub.trouble(kind, **arguments)
     assert_refused(pull(store, hub, "hf:org/bert", check=False), "hf:org/bert", *words)
+    assert is_unchanged(store)
+
+
+@pytest.mark.parametrize("at", [3, 9], ids=["length", "JSON"])
+@pytest.mark.parametrize("daemon", [False, True], ids=["alone", "daemon"])
+def test_a_wrong_byte_in_a_header_is_told_from_a_bad_file(store, hub, repository, tmp_path, daemon, at):
+    """The import reads the header long before it knows the SHA-256 of the file."""
+    hub.add("org/bert", repository)
+    hub.trouble("damage", path="*/model.safetensors", host="storage", at=at)
+    with Daemon(store) if daemon else contextlib.nullcontext():
+        assert_refused(pull(store, hub, "hf:org/bert", check=False), "hf:org/bert", "model.safetensors", "SHA-256")
+        assert store.json("ls")["models"] == []
+        hub.calm()
+        assert pulled(store, hub, "hf:org/bert")["received_bytes"] == (repository / "model.safetensors").stat().st_size
+    assert_version_is(store, tmp_path, "org/bert", repository)
+
+
+def test_a_header_that_a_crash_damaged_is_received_again(store, hub, repository, tmp_path):
+    hub.add("org/bert", repository)
+    hub.trouble("stall", path="*.safetensors", host="storage", bytes=MIB)
+    with running_pull(store, hub) as process:
+        wait_until(lambda: hub.sent["storage"] >= MIB)
+        time.sleep(0.5)
+        process.kill()
+    [kept] = (store.path / "pulls").glob("*/files/model.safetensors")
+    with kept.open("r+b") as file:
+        file.write(bytes(64))
+    hub.calm()
+    pull(store, hub, "hf:org/bert")
+    assert_version_is(store, tmp_path, "org/bert", repository)
+
+
+def test_a_bad_file_of_the_hub_is_refused_as_one(store, hub, repository):
+    """Its SHA-256 is right, and what was received stays."""
+    with (repository / "model.safetensors").open("r+b") as file:
+        file.write(bytes(8))
+    hub.add("org/bert", repository)
+    for received in (True, False):
+        before = sum(hub.sent.values())
+        done = assert_refused(pull(store, hub, "hf:org/bert", check=False), "model.safetensors", "header")
+        assert (sum(hub.sent.values()) > before) == received, done
     assert is_unchanged(store)
 
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -165,14 +166,25 @@ class PullCommand final : public Command {
     }
   }
 
+  // An import compares the SHA-256 last. A wrong byte in a header lets it fail before that.
+  static bool can_be_of_wrong_bytes(const Error& error) {
+    constexpr std::array kCodes{Errc::invalid, Errc::not_found,   Errc::exists,
+                                Errc::corrupt, Errc::unsupported, Errc::internal};
+    return std::ranges::find(kCodes, error.code) != kCodes.end();
+  }
+
   // Drops wrong bytes after an import has failed. True if the pull may succeed when it is repeated: a version that the
-  // import was to take files from was removed meanwhile, or the wrong bytes were an earlier pull's.
+  // import was to take files from was removed meanwhile, or the wrong bytes were an earlier pull's. Errc::corrupt: they
+  // are the hub's, and the import took them for a bad file.
   Result<bool> clean_up(const Error& error, const PullArea& area) {
-    if (!receiving_ || !receiving_->end().ok()) return false;
-    if (error.code == Errc::not_found) return !options_.stored.empty();
-    if (error.code != Errc::corrupt) return false;
+    if (!receiving_ || !receiving_->end().ok() || !can_be_of_wrong_bytes(error)) return false;
+    if (error.code == Errc::not_found && !options_.stored.empty()) return true;
     WEFT_TRY(const auto damaged, drop_damaged(wanted_, area));
-    return std::ranges::any_of(damaged, [this](const std::string& path) { return receiving_->is_doubtful(path); });
+    if (std::ranges::any_of(damaged, [this](const std::string& path) { return receiving_->is_doubtful(path); }))
+      return true;
+    if (error.code == Errc::corrupt || damaged.empty()) return false;
+    return Error{Errc::corrupt, fmt::format("{}: \"{}\": expected the bytes of its SHA-256, got other ones: {}",
+                                            source_->text(), printable(damaged.front()), error.message)};
   }
 
   Result<std::unique_ptr<PullSource>> open_source_of(const Context& context) {
@@ -249,6 +261,10 @@ class PullCommand final : public Command {
     store.reset();
     options_.arriving = receiving_->any_arrive() ? receiving_.get() : nullptr;
     auto report = verified.ok() ? import(context) : Result<ImportReport>(verified.error());
+    if (verified.ok() && !report.ok() && can_be_of_wrong_bytes(report.error())) {
+      bar.phase("receiving the rest, to verify it");
+      static_cast<void>(receiving_->wait_received());
+    }
     const Status received = receiving_->end();
     count(receiving_->bytes());
     if (report.ok() || received.ok()) return report;

@@ -136,6 +136,26 @@ TEST_CASE("received: a file of another commit has another size or digest, and is
   }
 }
 
+TEST_CASE("received: a file that became a pack keeps its bytes when the next commit has others of its size") {
+  const Place place;
+  const std::string before = content_of(100), content(100, 'z');
+  {
+    const auto file = place.open(wanted_of(before));
+    receive(*file, 0, before);
+    CHECK(must(file->hash_ready()) == Verdict::verified);
+  }
+  // An import gave it a second name, and was killed before the pull removed the first one.
+  const std::string pack = place.dir.path() + "/pack";
+  std::filesystem::create_hard_link(place.dir.path() + "/files/sub/model.bin", pack);
+  const auto file = place.open(wanted_of(content));
+  CHECK(must(file->hash_ready()) == Verdict::restarted);
+  REQUIRE(file->take_piece() == 0);
+  receive(*file, 0, content);
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+  CHECK(place.stored("sub/model.bin") == content);
+  CHECK(read_text(pack) == before);
+}
+
 TEST_CASE("received: a directory in the place of a file, a long note, and an empty file") {
   const Place place;
   must(make_directory(place.files / "model.bin"));
