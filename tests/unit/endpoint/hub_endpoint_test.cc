@@ -114,7 +114,7 @@ class TestUpstream final : public UpstreamHub {
     return std::optional(UpstreamCommit{
         kHubCommit, {{"a.txt", 6, std::string(40, 'b'), {}}, {"sub/b.txt", 1, std::string(40, 'd'), {}}}});
   }
-  Status pull(const HubSource& source) override {
+  Status pull(const HubSource& source, const std::string& commit) override {
     while (!may_end_ && !stopped_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (stopped_) return Error{Errc::cancelled, "stopped"};
     testing::write_file(source_ + "/a.txt", "pulled");
@@ -123,7 +123,7 @@ class TestUpstream final : public UpstreamHub {
     options.paths = {source_};
     options.name = source.repository.name;
     options.tags = {source.revision};
-    options.source.commit = kHubCommit;
+    options.source.commit = commit;
     const auto done = import_paths(store_, options, no_progress());
     return done.ok() ? Status{} : Status{done.error()};
   }
