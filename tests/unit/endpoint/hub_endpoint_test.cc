@@ -194,6 +194,39 @@ TEST_CASE("a version of the hub under another tag does not stand in for main") {
   CHECK(upstream.counts().asked == 2);
 }
 
+TEST_CASE("a model of the cluster gets no revision of a repository that has its name at the hub") {
+  EndpointFixture f;
+  f.publish_text("org/hub", "own", {"tested"});
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  hub->end_pull();
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  for (const char* path : {"/org/hub/resolve/v1/a.txt", "/api/models/org/hub/revision/v1"}) {
+    HttpRequest request;
+    request.path = must(parse_http_path(path));
+    CHECK(field_of(endpoint.reply(request), "X-Error-Code") == "RevisionNotFound");
+  }
+  CHECK(upstream.counts().asked == 0);
+  CHECK(must(version_of(*f.store, "org/hub")).number == 1);
+}
+
+TEST_CASE("a page of another site has nothing pulled") {
+  EndpointFixture f;
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  hub->end_pull();
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  HttpRequest request;
+  request.path = must(parse_http_path("/org/hub/resolve/main/a.txt"));
+  for (const char* site : {"cross-site", "same-site"}) {
+    request.fields = {{"Host", "127.0.0.1:80"}, {"Sec-Fetch-Site", site}};
+    CHECK(endpoint.reply(request).status == 403);
+  }
+  CHECK(upstream.counts().asked == 0);
+  request.fields = {{"Host", "127.0.0.1:80"}, {"Sec-Fetch-Site", "none"}};  // an address that its user typed
+  CHECK(endpoint.reply(request).status == 200);
+}
+
 TEST_CASE("a client that has the content gets no body") {
   EndpointFixture f;
   f.publish_text("org/m", "first");
