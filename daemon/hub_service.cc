@@ -49,10 +49,14 @@ Status check_hub_token(const Config& config) {
   return token.ok() ? Status{} : Status{token.error()};
 }
 
+// The hub's client reads the file as its own one: all lines are one token, and a path may have variables.
 Status check_upstream_token(const Config& config) {
-  if (config.hub_upstream_token_file.empty()) return {};
-  const auto token = HubToken::read(config.hub_upstream_token_file);
-  return token.ok() ? Status{} : Status{token.error()};
+  const std::string& path = config.hub_upstream_token_file;
+  if (path.empty()) return {};
+  WEFT_TRY(const HubToken token, HubToken::read(path));
+  WEFT_TRY(const HubSettings settings, upstream_settings({{}, path, {}, {}}));
+  if (token.opens("Bearer " + settings.token)) return {};
+  return Error{Errc::invalid, fmt::format("hub.upstream_token_file {}: expected one line", path)};
 }
 
 Result<std::unique_ptr<HubService>> HubService::open(const Config& config, Store& store, ColdReads& cold) {

@@ -47,6 +47,13 @@ bool is_own_host(std::string_view host) {
          host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+// True if a page of another site made a browser send the request. The page cannot read the answer, but what the request
+// has pulled would stay.
+bool is_of_other_site(const HttpRequest& request) {
+  const auto site = request.field("Sec-Fetch-Site");
+  return site && *site != "none" && *site != "same-origin";
+}
+
 HttpReply no_revision(const HubRoute& route) {
   return hub_refusal(404, "RevisionNotFound", fmt::format("Invalid rev id: {}", printable(route.revision)));
 }
@@ -105,6 +112,8 @@ HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> 
 std::optional<HttpReply> HubEndpoint::refusal_of(const HttpRequest& request) const {
   if (!token_ && !is_own_host(request.field("Host").value_or("")))
     return hub_refusal(403, "", "without a token, the host of a request is localhost or an address");
+  if (!token_ && upstream_ != nullptr && is_of_other_site(request))
+    return hub_refusal(403, "", "a page of another site can have nothing pulled");
   if (!token_ || token_->opens(request.field("Authorization"))) return std::nullopt;
   HttpReply reply = hub_refusal(401, "", "Invalid credentials in Authorization header");
   reply.fields.emplace_back("WWW-Authenticate", "Bearer");
@@ -158,7 +167,9 @@ HttpReply HubEndpoint::answer(const HttpRequest& request, const HubRoute& route,
   if (route.what == What::refs) return handled({request, route, model, {}});
   auto version = served_.version(model, route.revision);
   if (!version.ok() && !is_missing(version.error())) return failed(request, version.error());
-  if (!version.ok() || version->is_stand_in)
+  const auto may_pull = version.ok() ? Result<bool>(version->is_stand_in) : served_.is_of_hub(model);
+  if (!may_pull.ok() && !is_missing(may_pull.error())) return failed(request, may_pull.error());
+  if (may_pull.ok() && *may_pull)
     if (auto reply = pulled(request, route, version.ok())) return *std::move(reply);
   if (!version.ok()) return no_revision(route);
   return handled({request, route, model, *std::move(version)});

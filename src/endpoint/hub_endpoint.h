@@ -24,8 +24,9 @@ namespace weft {
 class HubEndpoint {
  public:
   // `cold` fetches manifests and bytes of other nodes. With a token, requests without it get 401. Without one,
-  // requests whose host is neither localhost nor an address get 403. `upstream` pulls what the store lacks; null: that
-  // is an error 404. All references outlive this, and this outlives the server.
+  // requests whose host is neither localhost nor an address get 403, and with an upstream also those that a page of
+  // another site has sent. `upstream` pulls what the store lacks; null: that is an error 404. All references outlive
+  // this, and this outlives the server.
   HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token, Upstream* upstream = nullptr);
 
   // Answers a request. Waits for bytes of other nodes, until the client leaves, and for the upstream as long as clients

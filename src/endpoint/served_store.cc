@@ -43,6 +43,12 @@ Result<ServedVersion> ServedStore::version(const ModelRow& model, std::string_vi
   return version;
 }
 
+Result<bool> ServedStore::is_of_hub(const ModelRow& model) const {
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  WEFT_TRY(const VersionRow newest, snapshot->version(model.id, model.latest));
+  return !newest.source.commit.empty();
+}
+
 Result<ServedEntry> ServedStore::entry(const VersionRow& version, std::string_view path) const {
   const std::string_view tree = version.kind == VersionKind::dataset ? "datasets" : "models";
   const std::string directory = fmt::format("{}/{}/{}", tree, version.model_name, version.number);

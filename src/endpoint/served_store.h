@@ -41,6 +41,9 @@ class ServedStore {
   Result<ModelRow> model(const HubName& repository) const;
   // Errc::not_found: the model has no such revision.
   Result<ServedVersion> version(const ModelRow& model, std::string_view revision) const;
+  // True if the newest version came from a hub. Otherwise the model belongs to this cluster, whatever repository of the
+  // hub has the same name.
+  Result<bool> is_of_hub(const ModelRow& model) const;
   // Returns a file or directory of a version; "" is its root. May wait for the manifest. Errc::not_found.
   Result<ServedEntry> entry(const VersionRow& version, std::string_view path) const;
 

@@ -72,6 +72,11 @@ Status check_hub_revision(std::string_view revision) {
   return {};
 }
 
+std::optional<std::string> tag_of_revision(std::string_view revision) {
+  if (is_commit_hash(revision) || !check_tag_name(revision).ok()) return std::nullopt;
+  return std::string(revision);
+}
+
 Result<HubSource> parse_hub_source(std::string_view text, VersionKind kind) {
   if (!text.starts_with(kHubScheme))
     return refused_text("hub source", text, "expected hf:ORG/NAME, hf:datasets/ORG/NAME or either with @REVISION");

@@ -1,6 +1,7 @@
 // Names of revisions on a model hub, as users write them, and the URLs of a hub. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,9 @@ std::string text_of(const HubName& repository);
 Status check_hub_name(std::string_view name);
 // Checks a revision: a name that git accepts for a branch, of at most limits::kHubRevisionMax bytes. Errc::invalid.
 Status check_hub_revision(std::string_view revision);
+// Returns the name of a branch or of a tag as a tag of a store. Returns nothing for a commit, and for a name that no
+// tag can have, such as refs/pr/1.
+std::optional<std::string> tag_of_revision(std::string_view revision);
 
 // The URLs of one repository. Names, revisions and paths were checked before.
 class HubUrls {

@@ -52,7 +52,8 @@ LentMemory::~LentMemory() {
 std::string message_in(const Fd& file) {
   constexpr std::size_t kMessageMax = 4096;
   std::array<char, kMessageMax> text{};
-  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+  const off_t end = ::lseek(file.get(), 0, SEEK_END);
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), std::max<off_t>(end - off_t{kMessageMax}, 0));
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 

@@ -30,7 +30,7 @@ class LentMemory {
   const Fd lent_;
 };
 
-// Returns the first 4096 bytes that a program wrote into the file; "" if it cannot be read.
+// Returns the last 4096 bytes that a program wrote into the file; "" if it cannot be read.
 std::string message_in(const Fd& file);
 
 }  // namespace weft

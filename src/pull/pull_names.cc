@@ -20,11 +20,6 @@ Result<std::string> version_name_of(const HubName& repository) {
                fmt::format("{}: {}; choose another name with --name", text_of(repository), status.error().message)};
 }
 
-std::optional<std::string> tag_of_revision(std::string_view revision) {
-  if (is_commit_hash(revision) || !check_tag_name(revision).ok()) return std::nullopt;
-  return std::string(revision);
-}
-
 std::string description_of(const std::string& endpoint, const HubSource& source, std::string_view commit) {
   const std::string revision = source.revision == commit ? "" : fmt::format(", revision {}", source.revision);
   return fmt::format("{} of {}{}, commit {}", text_of(source.repository), endpoint, revision, commit);

@@ -1,7 +1,6 @@
 // The names that a revision of a hub has in a store. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,10 +13,6 @@ namespace weft {
 // Returns the name of a repository, "org/bert" for both hf:org/bert and hf:datasets/org/bert. Errc::invalid: no version
 // can have this name; the message names --name.
 Result<std::string> version_name_of(const HubName& repository);
-
-// Returns the name of a branch or of a tag as a tag. Returns nothing for a commit, and for a name that no tag can have,
-// such as refs/pr/1.
-std::optional<std::string> tag_of_revision(std::string_view revision);
 
 // Returns the description of a version: "hf:org/bert of https://huggingface.co, revision main, commit 0123…".
 std::string description_of(const std::string& endpoint, const HubSource& source, std::string_view commit);

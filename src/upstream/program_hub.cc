@@ -46,20 +46,13 @@ class ProgramHub final : public UpstreamHub {
  public:
   explicit ProgramHub(ProgramHubOptions options) : options_(std::move(options)), variables_(hub_variables(options_)) {}
 
-  // A token that its owner replaced counts from the next question on.
-  Result<HubSettings> settings() const {
-    return read_hub_settings([this, others = process_variables()](const std::string& name) {
-      const auto own = std::ranges::find(variables_, name, &std::pair<std::string, std::string>::first);
-      return own == variables_.end() ? others(name) : std::optional(own->second);
-    });
-  }
-
   Result<std::optional<UpstreamCommit>> ask(const HubSource& source) override {
     if (stopping_) return cancelled(text_of(source.repository));
-    WEFT_TRY(HubSettings settings, this->settings());
+    WEFT_TRY(HubSettings settings, upstream_settings(options_));  // a token that its owner replaced counts from now on
+    const bool has_token = !settings.token.empty();
     HubClient hub(std::move(settings), reading_of(stopping_));
     auto revision = hub.revision(source);
-    if (!revision.ok()) return without(hub, source, std::move(revision).error());
+    if (!revision.ok()) return without(hub, source, std::move(revision).error(), has_token);
     UpstreamCommit commit{std::move(revision->commit), {}};
     WEFT_TRY(commit.files, hub.files(source.repository, commit.commit));
     if (commit.files.empty())
@@ -69,13 +62,15 @@ class ProgramHub final : public UpstreamHub {
     return std::optional(std::move(commit));
   }
 
-  Status pull(const HubSource& source) override {
-    const std::string what = fmt::format("{}@{}", text_of(source.repository), source.revision);
+  // Clients know the commit by now, and ask for its files.
+  Status pull(const HubSource& source, const std::string& commit) override {
+    const std::string what = fmt::format("{}@{}", text_of(source.repository), commit);
     if (stopping_) return cancelled(what);
+    std::vector<std::string> words{"weft", "--store", options_.store, "pull", what};
+    if (const auto tag = tag_of_revision(source.revision)) words.insert(words.end(), {"--tag", *tag});
     WEFT_TRY(const Fd errors, memory_file("messages of weft pull"));
     WEFT_TRY(const SideProgram program,
-             SideProgram::start(options_.program, {"weft", "--store", options_.store, "pull", what}, variables_,
-                                errors.get()));
+             SideProgram::start(options_.program, std::move(words), variables_, errors.get()));
     end_in_time(program);
     WEFT_TRY(const std::string how, program.wait());
     if (how.empty()) return {};
@@ -91,12 +86,17 @@ class ProgramHub final : public UpstreamHub {
     return Error{Errc::cancelled, fmt::format("{}: weftd ends", what)};
   }
 
-  // Returns nothing if the repository exists, which its main branch shows; else the error.
-  static Result<std::optional<UpstreamCommit>> without(HubClient& hub, const HubSource& source, Error error) {
-    if (error.code != Errc::not_found || source.revision == kHubBranch) return error;
-    const auto main = hub.revision({source.repository, std::string(kHubBranch)});
-    if (main.ok()) return std::optional<UpstreamCommit>();
-    return main.error();
+  // Returns nothing if the repository exists, which its main branch shows; else the error. A hub refuses a client
+  // without a token alike, whether the repository is private or does not exist.
+  static Result<std::optional<UpstreamCommit>> without(HubClient& hub, const HubSource& source, Error error,
+                                                       bool has_token) {
+    if (error.code == Errc::not_found && source.revision != kHubBranch) {
+      const auto main = hub.revision({source.repository, std::string(kHubBranch)});
+      if (main.ok()) return std::optional<UpstreamCommit>();
+      error = main.error();
+    }
+    if (error.code == Errc::permission && !has_token) error.code = Errc::not_found;
+    return error;
   }
 
   // Returns when the program has ended. It gets SIGTERM when the owner stops, and SIGKILL if it goes on.
@@ -125,10 +125,16 @@ std::vector<std::pair<std::string, std::string>> hub_variables(const ProgramHubO
           {"HF_HUB_DISABLE_IMPLICIT_TOKEN", options.token_file.empty() ? "1" : ""}};
 }
 
+Result<HubSettings> upstream_settings(const ProgramHubOptions& options) {
+  return read_hub_settings([variables = hub_variables(options), others = process_variables()](const std::string& name) {
+    const auto own = std::ranges::find(variables, name, &std::pair<std::string, std::string>::first);
+    return own == variables.end() ? others(name) : std::optional(own->second);
+  });
+}
+
 Result<std::unique_ptr<UpstreamHub>> program_hub(ProgramHubOptions options) {
-  auto hub = std::make_unique<ProgramHub>(std::move(options));
-  WEFT_CHECK(hub->settings());
-  return std::unique_ptr<UpstreamHub>(std::move(hub));
+  WEFT_CHECK(upstream_settings(options));
+  return std::unique_ptr<UpstreamHub>(std::make_unique<ProgramHub>(std::move(options)));
 }
 
 }  // namespace weft

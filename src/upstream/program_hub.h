@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hub/hub_settings.h"
 #include "upstream/upstream_hub.h"
 #include "weft/result.h"
 
@@ -22,9 +23,12 @@ struct ProgramHubOptions {
 // is hidden: the endpoint of another hub must not receive it.
 std::vector<std::pair<std::string, std::string>> hub_variables(const ProgramHubOptions& options);
 
-// Errc::invalid: the endpoint or the token cannot be; the message has no part of the token. Other errors are those of
-// reading the token's file. The child of a pull ends with the thread that called pull(), and no later than
-// ten seconds after stop().
+// Reads the token. Errc::invalid: the endpoint or the token cannot be; the message has no part of the token. Other
+// errors are those of reading the token's file.
+Result<HubSettings> upstream_settings(const ProgramHubOptions& options);
+
+// Errors are those of upstream_settings(). The child of a pull ends with the thread that called pull(), and no later
+// than ten seconds after stop().
 Result<std::unique_ptr<UpstreamHub>> program_hub(ProgramHubOptions options);
 
 }  // namespace weft

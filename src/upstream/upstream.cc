@@ -78,32 +78,40 @@ UpstreamState Upstream::obtain(const HubSource& source, Until until, Deadline de
                                const std::function<bool()>& cancelled) {
   if (const Status named = check_source(source); !named.ok())
     return {What::failed, nullptr, Error{Errc::not_found, named.error().message}, options_.remembered};
-  UniqueLock lock(mutex_);
   const std::shared_ptr<Entry> entry = begin(source);
   if (!entry)
     return {What::failed, nullptr, Error{Errc::busy, "too many revisions are pulled: try again later"}, kSoon};
+  UniqueLock lock(mutex_);
   const auto suffices = [&]() WEFT_REQUIRES(mutex_) {
     return is_final(entry->what) || (until == Until::listed && entry->what == What::pulling);
   };
+  if (suffices() || waiting_ >= options_.waiting_max) return state_of(*entry);
+  ++waiting_;
   while (!suffices() && !ending_ && time_.now() < deadline && !cancelled())
     time_.wait(changed_, lock, std::min(deadline, time_.now() + kClientPause));
+  --waiting_;
   return state_of(*entry);
 }
 
-// Returns the entry of a revision, which it begins if there is none; null if too many run.
+// Returns the entry of a revision, which it begins if there is none; null if too many run. Without any thread a pool
+// runs a job at once, so none is submitted under the mutex, here and in ask().
 std::shared_ptr<Upstream::Entry> Upstream::begin(const HubSource& source) {
-  forget();
-  auto& known = entries_[key_of(source.repository, source.revision)];
-  if (known) return known;
-  if (ending_ || counts_.running >= options_.begun_max) {
-    entries_.erase(key_of(source.repository, source.revision));
-    return nullptr;
+  std::shared_ptr<Entry> begun;
+  {
+    const MutexLock lock(mutex_);
+    forget();
+    auto& known = entries_[key_of(source.repository, source.revision)];
+    if (known) return known;
+    if (ending_ || counts_.running >= options_.begun_max) {
+      entries_.erase(key_of(source.repository, source.revision));
+      return nullptr;
+    }
+    begun = known = std::make_shared<Entry>(Entry{source, What::asking, nullptr, {}, time_.now()});
+    ++counts_.running;
+    ++counts_.asked;
   }
-  known = std::make_shared<Entry>(Entry{source, What::asking, nullptr, {}, time_.now()});
-  ++counts_.running;
-  ++counts_.asked;
-  questions_.submit([this, entry = known] { ask(entry); });
-  return known;
+  questions_.submit([this, begun] { ask(begun); });
+  return begun;
 }
 
 // Drops what no longer counts, and of too many answers those that would be dropped first.
@@ -139,22 +147,27 @@ void Upstream::finish(Entry& entry, What what, const Error& error) {
 
 void Upstream::ask(const std::shared_ptr<Entry>& entry) {
   auto answer = hub_->ask(entry->source);
-  const MutexLock lock(mutex_);
-  if (!answer.ok()) return finish(*entry, What::failed, answer.error());
-  if (!*answer) return finish(*entry, What::no_revision, {});
-  entry->commit = std::make_shared<const UpstreamCommit>(**std::move(answer));
-  entry->what = What::pulling;
-  // Requests that name the commit from now on wait for the same pull.
-  auto& by_commit = entries_[key_of(entry->source.repository, entry->commit->commit)];
-  if (!by_commit || is_final(by_commit->what)) by_commit = entry;
-  ++counts_.begun;
-  changed_.notify_all();
+  {
+    const MutexLock lock(mutex_);
+    if (!answer.ok()) return finish(*entry, What::failed, answer.error());
+    if (!*answer) return finish(*entry, What::no_revision, {});
+    entry->commit = std::make_shared<const UpstreamCommit>(**std::move(answer));
+    entry->what = What::pulling;
+    // Requests that name the commit from now on wait for the same pull.
+    auto& by_commit = entries_[key_of(entry->source.repository, entry->commit->commit)];
+    if (!by_commit || is_final(by_commit->what)) by_commit = entry;
+    ++counts_.begun;
+    changed_.notify_all();
+  }
   pulls_.submit([this, entry] { pull(entry); });
 }
 
 void Upstream::pull(const std::shared_ptr<Entry>& entry) {
-  const Status done = hub_->pull(entry->source);
+  const std::string commit = entry->commit->commit;
+  const Status done = hub_->pull(entry->source, commit);
   const MutexLock lock(mutex_);
+  // A listing may have megabytes, and only requests during the pull need it.
+  entry->commit = std::make_shared<const UpstreamCommit>(UpstreamCommit{commit, {}});
   if (!done.ok() && done.error().code != Errc::cancelled) ++counts_.failed;
   finish(*entry, done.ok() ? What::stored : What::failed, done.ok() ? Error{} : done.error());
 }

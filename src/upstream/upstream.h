@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_pool.h"
@@ -29,7 +30,7 @@ struct UpstreamState {
     failed,       // `error`; Errc::not_found: the hub has no such repository
   };
   What what = What::asking;
-  std::shared_ptr<const UpstreamCommit> commit;  // for `pulling` and `stored`
+  std::shared_ptr<const UpstreamCommit> commit;  // for `pulling`, and without the files for `stored`
   Error error{};                                 // for `failed`
   // The pause before a client repeats its request; not for `stored`. For `pulling` the pause is the age of the pull: a
   // client that repeats a request five times still waits for a long pull.
@@ -43,6 +44,9 @@ class Upstream {
     unsigned questions_max = 4;  // that wait for the hub at once
     unsigned pulls_max = 2;      // that run at once
     std::size_t begun_max = 64;  // revisions that are asked for or pulled at once; further ones fail with Errc::busy
+    // Requests that wait at once. Further ones get the state as it is: a connection of the server that waits for the
+    // upstream serves no other client.
+    std::size_t waiting_max = limits::kHubClientsMax / 2;
     // The life of a final answer, after which the next request for the revision asks the hub again.
     std::chrono::seconds remembered{30};
     std::size_t remembered_max = 4096;  // revisions
@@ -63,7 +67,8 @@ class Upstream {
 
   // Begins to pull a revision, unless a pull of it or of its commit runs or has just ended. Then waits until its commit
   // is listed or stored, or the answer is final, at the latest until `deadline` or while `cancelled` returns false.
-  // A name that the hub or the store cannot have is `failed` with Errc::not_found, and the hub is not asked.
+  // Does not wait if waiting_max others do. A name that the hub or the store cannot have is `failed` with
+  // Errc::not_found, and the hub is not asked.
   UpstreamState obtain(const HubSource& source, Until until, Deadline deadline, const std::function<bool()>& cancelled);
   // Ends all pulls soon, without waiting for their ends, and begins no other ones.
   void end();
@@ -72,7 +77,7 @@ class Upstream {
  private:
   struct Entry;
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
-  std::shared_ptr<Entry> begin(const HubSource& source) WEFT_REQUIRES(mutex_);
+  std::shared_ptr<Entry> begin(const HubSource& source) WEFT_EXCLUDES(mutex_);
   void forget() WEFT_REQUIRES(mutex_);
   UpstreamState state_of(const Entry& entry) const WEFT_REQUIRES(mutex_);
   void ask(const std::shared_ptr<Entry>& entry);
@@ -86,6 +91,7 @@ class Upstream {
   Condition changed_;
   Entries entries_ WEFT_GUARDED_BY(mutex_);  // by repository and revision, and by repository and commit
   Counts counts_ WEFT_GUARDED_BY(mutex_);
+  std::size_t waiting_ WEFT_GUARDED_BY(mutex_) = 0;  // requests
   bool ending_ WEFT_GUARDED_BY(mutex_) = false;
   RareLines rare_;
   ThreadPool pulls_;      // a thread lives as long as the pool: a child ends with its thread

@@ -24,8 +24,9 @@ class UpstreamHub {
   // Errc::not_found: there is no such repository. Errc::permission: the token does not open its files. Other errors:
   // hub/hub_client.h.
   virtual Result<std::optional<UpstreamCommit>> ask(const HubSource& source) = 0;
-  // Returns once the store has the revision, under the name of the repository. The message says why it has not.
-  virtual Status pull(const HubSource& source) = 0;
+  // Returns once the store has this commit of ask(), under the name of the repository and with the tag of the revision
+  // if it is a branch or a tag. The branch may have moved meanwhile. The message says why the store lacks the commit.
+  virtual Status pull(const HubSource& source, const std::string& commit) = 0;
   // Ends all calls, also later ones, with Errc::cancelled, and returns at once.
   virtual void stop() = 0;
 };

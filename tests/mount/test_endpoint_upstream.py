@@ -179,6 +179,18 @@ def test_a_branch_that_moves_stays_what_the_store_has(node, repository, source, 
     assert_same(node.client(SNAPSHOT, "org/m", moved), other)
 
 
+def test_a_branch_that_moves_during_a_pull(node, repository, source, tmp_path):
+    """A client reads the files of the commit that it was told, whatever the branch is by then."""
+    listed = repository.branches["main"]
+    other = write_model(tmp_path / "other", random_tensors(1, 4096, seed="other"), files=[("config.json", b"{1}")])
+    node.hub.on_request = lambda request: repository.commit(other) if "/tree/" in request.path else None
+    assert node.ask("api/models/org/m").json()["sha"] == listed
+    node.hub.on_request = None
+    wait_until(lambda: node.figure("weft_hub_pulls_running") == 0, seconds_max=60 * PATIENCE)
+    assert_same(node.client(SNAPSHOT, "org/m", listed), source)
+    assert_same(node.client(SNAPSHOT, "org/m", ""), source)
+
+
 def test_a_data_set(node, hub, tmp_path):
     source = tmp_path / "set"
     source.mkdir()
@@ -318,6 +330,27 @@ def test_conditional_requests_and_counts(node, repository, source):
     before = node.figure("weft_hub_sent_bytes_total")
     size = len(node.ask("org/m/resolve/main/model.safetensors").body)
     wait_until(lambda: node.figure("weft_hub_sent_bytes_total") - before >= size, seconds_max=10 * PATIENCE)
+
+
+def test_a_token_file_of_two_lines(store, tmp_path):
+    token = tmp_path / "token"
+    token.write_text(TOKEN + "\nhf_old\n")
+    token.chmod(0o600)
+    daemon = Daemon(store, "--hub-listen", f"127.0.0.1:{free_port()}", "--hub-upstream", "http://127.0.0.1:9",
+                    "--hub-upstream-token-file", token, ready=False)
+    with daemon:
+        assert daemon.wait() != 0
+    assert "expected one line" in daemon.said() and TOKEN not in daemon.said()
+
+
+def test_the_own_model_of_a_name_stays_the_newest(node, hub, source, tmp_path):
+    """Who registers the name at the hub must not get a version into the model of this cluster."""
+    node.store.publish(source, name="team/m")
+    other = write_model(tmp_path / "other", random_tensors(1, 4096, seed="other"), files=[("config.json", b"{1}")])
+    hub.add("team/m", other).commit(other, branch="v2")
+    assert node.client(FAILS, "team/m", "v2") == "RevisionNotFoundError"
+    assert_same(node.client(SNAPSHOT, "team/m", ""), source)
+    assert node.store.json("info", "team/m")["version"] == 1 and hub.asked() == []
 
 
 @pytest.mark.parametrize("options, problem", [

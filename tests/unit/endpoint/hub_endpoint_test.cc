@@ -114,7 +114,7 @@ class TestUpstream final : public UpstreamHub {
     return std::optional(UpstreamCommit{
         kHubCommit, {{"a.txt", 6, std::string(40, 'b'), {}}, {"sub/b.txt", 1, std::string(40, 'd'), {}}}});
   }
-  Status pull(const HubSource& source) override {
+  Status pull(const HubSource& source, const std::string& commit) override {
     while (!may_end_ && !stopped_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (stopped_) return Error{Errc::cancelled, "stopped"};
     testing::write_file(source_ + "/a.txt", "pulled");
@@ -123,7 +123,7 @@ class TestUpstream final : public UpstreamHub {
     options.paths = {source_};
     options.name = source.repository.name;
     options.tags = {source.revision};
-    options.source.commit = kHubCommit;
+    options.source.commit = commit;
     const auto done = import_paths(store_, options, no_progress());
     return done.ok() ? Status{} : Status{done.error()};
   }
@@ -192,6 +192,39 @@ TEST_CASE("a version of the hub under another tag does not stand in for main") {
   f.publish_text("org/own", "own");
   CHECK(status_of("/org/own/resolve/main/a.txt") == 200);  // of no hub: its newest version is main
   CHECK(upstream.counts().asked == 2);
+}
+
+TEST_CASE("a model of the cluster gets no revision of a repository that has its name at the hub") {
+  EndpointFixture f;
+  f.publish_text("org/hub", "own", {"tested"});
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  hub->end_pull();
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  for (const char* path : {"/org/hub/resolve/v1/a.txt", "/api/models/org/hub/revision/v1"}) {
+    HttpRequest request;
+    request.path = must(parse_http_path(path));
+    CHECK(field_of(endpoint.reply(request), "X-Error-Code") == "RevisionNotFound");
+  }
+  CHECK(upstream.counts().asked == 0);
+  CHECK(must(version_of(*f.store, "org/hub")).number == 1);
+}
+
+TEST_CASE("a page of another site has nothing pulled") {
+  EndpointFixture f;
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  hub->end_pull();
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  HttpRequest request;
+  request.path = must(parse_http_path("/org/hub/resolve/main/a.txt"));
+  for (const char* site : {"cross-site", "same-site"}) {
+    request.fields = {{"Host", "127.0.0.1:80"}, {"Sec-Fetch-Site", site}};
+    CHECK(endpoint.reply(request).status == 403);
+  }
+  CHECK(upstream.counts().asked == 0);
+  request.fields = {{"Host", "127.0.0.1:80"}, {"Sec-Fetch-Site", "none"}};  // an address that its user typed
+  CHECK(endpoint.reply(request).status == 200);
 }
 
 TEST_CASE("a client that has the content gets no body") {

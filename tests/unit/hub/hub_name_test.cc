@@ -100,3 +100,13 @@ TEST_CASE("hub name: URLs, with a revision as one component") {
   CHECK(data.tree("main") == "http://127.0.0.1:7/hub/api/datasets/c4/tree/main?recursive=true");
   CHECK(data.file("v%1", "x?y") == "http://127.0.0.1:7/hub/datasets/c4/resolve/v%251/x%3Fy");
 }
+
+TEST_CASE("hub name: a branch and a tag become a tag, a commit and refs/pr/1 do not") {
+  CHECK(tag_of_revision("main") == "main");
+  CHECK(tag_of_revision("v1.0") == "v1.0");
+  for (const std::string& other : {std::string(40, 'a'), std::string("refs/pr/1"), std::string("a/b"),
+                                   std::string("latest"), std::string("12"), std::string("_x")}) {
+    CAPTURE(other);
+    CHECK_FALSE(tag_of_revision(other));
+  }
+}

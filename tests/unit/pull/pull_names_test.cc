@@ -24,16 +24,6 @@ TEST_CASE("names: a repository keeps its name if a version can have it") {
   }
 }
 
-TEST_CASE("names: a branch and a tag become a tag, a commit and refs/pr/1 do not") {
-  CHECK(tag_of_revision("main") == "main");
-  CHECK(tag_of_revision("v1.0") == "v1.0");
-  for (const std::string& other : {std::string(40, 'a'), std::string("refs/pr/1"), std::string("a/b"),
-                                   std::string("latest"), std::string("12"), std::string("_x")}) {
-    CAPTURE(other);
-    CHECK_FALSE(tag_of_revision(other));
-  }
-}
-
 TEST_CASE("names: a description has the endpoint, the revision and the commit, which stands there once") {
   const std::string commit(40, 'c');
   CHECK(description_of("https://hub.example", {{"org/bert"}, "main"}, commit) ==

@@ -76,6 +76,16 @@ TEST_CASE("a gated repository whose files the token does not open is refused bef
   CHECK(place.hub(responder.endpoint())->ask(source()).error().code == Errc::permission);
 }
 
+TEST_CASE("a refusal without a token says that there is no such repository, and with one that it is closed") {
+  const Place place;
+  testing::Responder responder(
+      [](const testing::Asked&) { return http_answer(401, R"({"error": "Invalid username or password."})"); });
+  for (const char* revision : {"main", "v1"}) {
+    CHECK(place.hub(responder.endpoint())->ask(source(revision)).error().code == Errc::not_found);
+    CHECK(place.hub(responder.endpoint(), "exit 0", true)->ask(source(revision)).error().code == Errc::permission);
+  }
+}
+
 TEST_CASE("the token of the file goes to the hub, and that of the environment does not") {
   const Place place;
   testing::Responder responder(answers());
@@ -93,8 +103,13 @@ TEST_CASE("a pull runs the program with the source, the store, and the hub in it
   const std::string here = place.dir / "";
   const auto hub =
       place.hub("http://127.0.0.1:9", "echo \"$@\" > " + here + "words; env > " + here + "variables; echo noise", true);
-  must(hub->pull({{"org/c4", VersionKind::dataset}, "v1"}));
-  CHECK(place.text("words") == "--store " + (place.dir / "store") + " pull hf:datasets/org/c4@v1\n");
+  must(hub->pull({{"org/c4", VersionKind::dataset}, "v1"}, kCommit));
+  CHECK(place.text("words") ==
+        "--store " + (place.dir / "store") + " pull hf:datasets/org/c4@" + kCommit + " --tag v1\n");
+  for (const std::string& untagged : {std::string("refs/pr/1"), kCommit}) {
+    must(hub->pull({{"org/m", VersionKind::model}, untagged}, kCommit));
+    CHECK(place.text("words") == "--store " + (place.dir / "store") + " pull hf:org/m@" + kCommit + "\n");
+  }
   const std::string variables = "\n" + place.text("variables");
   CHECK(variables.find("\nHF_ENDPOINT=http://127.0.0.1:9\n") != std::string::npos);
   CHECK(variables.find("\nHF_TOKEN_PATH=" + place.token + "\n") != std::string::npos);
@@ -104,23 +119,27 @@ TEST_CASE("a pull runs the program with the source, the store, and the hub in it
 TEST_CASE("a pull that fails says the last line of the program") {
   const Place place;
   CHECK(place.hub("http://127.0.0.1:9", "echo a note >&2; echo 'weft: no space' >&2; exit 1")
-            ->pull(source())
+            ->pull(source(), kCommit)
             .error()
             .message == "weft: no space");
-  CHECK(place.hub("http://127.0.0.1:9", "exit 3")->pull(source()).error().message ==
-        "hf:org/m@main: weft pull ended with exit code 3");
+  CHECK(place.hub("http://127.0.0.1:9", "yes 'left out: a file' | head -n 1000 >&2; echo 'weft: late' >&2; exit 1")
+            ->pull(source(), kCommit)
+            .error()
+            .message == "weft: late");
+  CHECK(place.hub("http://127.0.0.1:9", "exit 3")->pull(source(), kCommit).error().message ==
+        "hf:org/m@" + kCommit + ": weft pull ended with exit code 3");
 }
 
 TEST_CASE("stop ends the program, and later calls fail at once") {
   const Place place;
   const auto hub = place.hub("http://127.0.0.1:9", "touch " + (place.dir / "runs") + "; exec sleep 1000");
   Status ended;
-  std::thread pulling([&] { ended = hub->pull(source()); });
+  std::thread pulling([&] { ended = hub->pull(source(), kCommit); });
   while (::access((place.dir / "runs").c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   hub->stop();
   pulling.join();
   CHECK(ended.error().code == Errc::cancelled);
-  CHECK(hub->pull(source()).error().code == Errc::cancelled);
+  CHECK(hub->pull(source(), kCommit).error().code == Errc::cancelled);
   CHECK(hub->ask(source()).error().code == Errc::cancelled);
 }
 

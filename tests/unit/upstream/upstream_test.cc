@@ -41,7 +41,7 @@ class TestHub final : public UpstreamHub {
     if (source.revision == "none") return std::optional<UpstreamCommit>();
     return std::optional(UpstreamCommit{kCommit, {{"a.txt", 3, std::string(40, 'b'), {}}}});
   }
-  Status pull(const HubSource& source) override {
+  Status pull(const HubSource& source, const std::string& /*commit*/) override {
     UniqueLock lock(mutex_);
     pulled_.push_back(source.repository.name + "@" + source.revision);
     most_ = std::max(most_, ++running_);
@@ -204,6 +204,39 @@ TEST_CASE("few pulls run at once, and further revisions are refused") {
     CHECK(pulls.obtain(source("org/m" + std::to_string(i)), Until::stored).what == What::stored);
   CHECK(pulls.hub->most_at_once() == 2);
   CHECK(pulls.obtain(source("org/m5"), Until::stored).what == What::stored);  // a refusal is not remembered
+}
+
+TEST_CASE("few requests wait at once, and further ones get the state at once") {
+  Pulls pulls({.waiting_max = 2});
+  pulls.hub->answer(false);
+  std::atomic<int> waiting = 0, over = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 2; ++i)
+    clients.emplace_back([&] {
+      bool first = true;
+      static_cast<void>(pulls.upstream->obtain(source("org/m"), Until::stored, Deadline::max(), [&] {
+        waiting += std::exchange(first, false) ? 1 : 0;
+        return false;
+      }));
+      ++over;
+    });
+  while (waiting < 2) std::this_thread::yield();
+  CHECK(pulls.upstream->obtain(source("org/m"), Until::listed, Deadline::max(), kNever).what == What::asking);
+  CHECK(pulls.upstream->obtain(source("org/other"), Until::listed, Deadline::max(), kNever).what == What::asking);
+  CHECK(over == 0);
+  pulls.hub->answer();
+  pulls.hub->end_pulls();
+  for (std::thread& client : clients) client.join();
+  CHECK(pulls.obtain(source("org/other"), Until::stored).what == What::stored);
+}
+
+TEST_CASE("the listing of a commit is kept while its pull runs") {
+  Pulls pulls;
+  CHECK(pulls.obtain(source("org/m"), Until::listed).commit->files.size() == 1);
+  pulls.hub->end_pulls();
+  const UpstreamState stored = pulls.obtain(source("org/m"), Until::stored);
+  CHECK(stored.commit->commit == kCommit);
+  CHECK(stored.commit->files.empty());
 }
 
 TEST_CASE("of many answers the oldest are forgotten") {
