@@ -58,7 +58,10 @@ TEST_CASE("a program beside this process is silent, has its variables and one va
 TEST_CASE("a program beside this process ends with the thread that started it") {
   const Fd errors = must(memory_file("errors"));
   std::optional<SideProgram> program;
-  std::thread([&] { program = must(SideProgram::start("/bin/sleep", {"sleep", "1000"}, {}, errors.get())); }).join();
+  std::thread([&] {
+    program = must(SideProgram::start("/bin/sh", {"sh", "-c", "echo runs >&2; exec sleep 1000"}, {}, errors.get()));
+    while (message_in(errors).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }).join();
   CHECK(must(program->wait()) == "was ended by signal 15");
 }
 
