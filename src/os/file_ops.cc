@@ -71,6 +71,12 @@ std::optional<ReadLease> ReadLease::take(int fd) {
   return ReadLease(std::move(own).value());
 }
 
+bool ReadLease::can_take(int fd) {
+  const auto own = open_descriptor(fd);
+  if (!own.ok()) return false;
+  return ::fcntl(own->get(), F_SETLEASE, F_RDLCK) == 0 || sys_error(errno, "a lease").code == Errc::busy;
+}
+
 bool ReadLease::holds() const {
   return ::fcntl(fd_.get(), F_GETLEASE) == F_RDLCK;
 }

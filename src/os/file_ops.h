@@ -30,6 +30,9 @@ class ReadLease {
  public:
   // Returns nothing if a writer has the file open, or if that cannot be found out.
   static std::optional<ReadLease> take(int fd);
+  // False if no lease on the file can be had, whether a writer has it open or not: the file system has no leases, or
+  // another user's file needs CAP_LEASE.
+  static bool can_take(int fd);
   bool holds() const;
   int fd() const { return fd_.get(); }  // open for reading
 

@@ -79,15 +79,15 @@ Result<bool> PackWriter::can_take(const SafePath& temp_path, int fd, Take take) 
   return st.st_dev == home.st_dev && st.st_nlink <= names_max;
 }
 
-// Removes the second name again, which shows that hold() can give it: the name would outlive an import that is killed
-// while the file arrives, and a file with two names is not taken.
+// Makes sure that hold() can succeed, while the file can still be copied. Removes the second name again: the name would
+// outlive an import that is killed while the file arrives, and a file with two names is not taken.
 Result<std::unique_ptr<PackWriter>> PackWriter::take_arriving(const SafePath& store_path, const SafePath& temp_path,
                                                               int fd, Take take) {
   std::unique_ptr<PackWriter> none;
   WEFT_TRY(const bool can, can_take(temp_path, fd, take));
   const PackId id = new_pack_id(PackKind::blobs);
   SafePath path = temp_path / pack_name(id);
-  if (!can || !link_descriptor(fd, path + ".pack")) return none;
+  if (!can || !ReadLease::can_take(fd) || !link_descriptor(fd, path + ".pack")) return none;
   WEFT_CHECK(remove_file(path + ".pack"));
   auto own = open_descriptor(fd);
   if (!own.ok()) return none;

@@ -93,12 +93,26 @@ Result<std::unique_ptr<Receiving>> Receiving::begin(PullSource& source, ReceiveO
 }
 
 // An import finds the files before their bytes are there.
-Status Receiving::make_places() const {
+Status Receiving::make_places() {
+  const MutexLock lock(mutex_);
   for (std::size_t number = first_arriving_; number < files_.size(); ++number) {
     const auto made = ReceivedFile::open(area_.files(), area_.notes(), files_[number], HashedBy::import);
-    if (!made.ok()) return named(files_[number], made.error());
+    if (!made.ok()) {
+      remove_places();
+      return named(files_[number], made.error());
+    }
+    states_[number].is_place = (*made)->received() == 0;
   }
   return {};
+}
+
+// No thread receives any more.
+void Receiving::remove_places() {
+  for (std::size_t number = first_arriving_; number < files_.size(); ++number) {
+    const State& state = states_[number];
+    const bool is_place = state.file ? state.file->received() == 0 : state.is_place && state.stage != Stage::done;
+    if (is_place) static_cast<void>(remove_file(area_.files() / files_[number].path));
+  }
 }
 
 Status Receiving::wait_verified() {
@@ -156,8 +170,10 @@ Status Receiving::end() {
     }
     changed_.notify_all();
   }
+  const bool is_first = connections_.has_value();
   connections_.reset();
   const MutexLock lock(mutex_);
+  if (is_first && undone_ > 0) remove_places();
   return error_ ? Status{*error_} : Status{};
 }
 

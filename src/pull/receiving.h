@@ -67,8 +67,8 @@ class Receiving final : public ArrivingFiles {
   std::optional<Digest> expected(std::string_view path) const override;
   Result<std::uint64_t> await(std::string_view path, Range range) override;
 
-  // Ends the connections, also before all is received, and may be called again. Returns the error that ended the
-  // receiving before.
+  // Ends the connections, also before all is received, and may be called again. Files that arrive into an import, and
+  // of which nothing was received, give their space back. Returns the error that ended the receiving before.
   Status end();
   ReceivedBytes bytes() const { return {bytes_, resumed_, known_}; }
   // True if some bytes of the file came from an earlier pull, or were known. They may be wrong.
@@ -79,6 +79,7 @@ class Receiving final : public ArrivingFiles {
   struct State {
     Stage stage = Stage::untouched;
     bool doubtful = false;
+    bool is_place = false;  // the file has its size and no byte of the source; the stages after untouched say more
     std::shared_ptr<ReceivedFile> file = nullptr;  // unless untouched or done
   };
   struct Work {
@@ -94,7 +95,8 @@ class Receiving final : public ArrivingFiles {
 
   Receiving(PullSource& source, ReceiveOptions options, std::span<const HubFile> files, const PullArea& area,
             Progress& progress, std::atomic<bool>& failed);
-  Status make_places() const;
+  Status make_places();
+  void remove_places() WEFT_REQUIRES(mutex_);
   std::size_t number_of(std::string_view path) const;
   std::uint64_t arrived(const Awaited& what) const WEFT_REQUIRES(mutex_);
   void work();

@@ -85,7 +85,7 @@ def test_a_pull_is_a_version_with_name_tag_and_commit(store, hub, repository, tm
     assert report["received_bytes"] == report["bytes"] == bytes_of(repository) == sum(hub.sent.values())
     assert report["files"] == len(files_below(repository))
     info = store.json("info", "org/bert@main")
-    source = info["source"]
+    source = dict(info["source"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", source.pop("time"))
     assert source == {"endpoint": hub.endpoint, "repository": "hf:org/bert", "revision": "main", "commit": commit}
     assert store.json("log", "org/bert")["versions"][0]["source"] == info["source"] | source
@@ -377,7 +377,7 @@ def test_a_file_that_is_a_pack_already_keeps_its_bytes(store, hub, repository, t
     [area] = (store.path / "pulls").iterdir()
     for note in (area / "notes").iterdir():
         note.unlink()
-    (area / "files/model.safetensors").unlink()
+    (area / "files/model.safetensors").unlink(missing_ok=True)
     os.link(pack, area / "files/model.safetensors")
     pull(store, hub, "hf:org/bert")
     assert pack.read_bytes() == before
@@ -410,6 +410,7 @@ def test_the_wait_for_another_pull_can_have_a_limit(store, hub, repository):
                 assert done.returncode == 1 and f"process {first.pid} (weft)" in done.stderr and "--wait" in done.stderr
         finally:
             first.kill()
+    hub.calm()
     assert pulled(store, hub, "hf:org/bert", "--wait", "1m")["made"]
 
 
@@ -537,6 +538,19 @@ def test_a_wrong_byte_late_in_a_file_publishes_nothing(store, hub, repository, t
     assert store.weft("fsck").returncode == 0
 
 
+def test_a_repository_that_the_disk_cannot_hold_takes_no_space(small_disk, hub, tmp_path):
+    area = tmp_path / "repository"
+    area.mkdir()
+    for name in ("a.bin", "b.bin"):
+        (area / name).write_bytes(random_bytes(9 * MIB, seed=name))
+    hub.add("org/bert", area)
+    store = Store(small_disk / "store")
+    before = os.statvfs(small_disk).f_bavail
+    assert_refused(pull(store, hub, "hf:org/bert", check=False), "b.bin", "free bytes")
+    assert (before - os.statvfs(small_disk).f_bavail) * os.statvfs(small_disk).f_frsize < MIB
+    assert hub.sent["storage"] == 0
+
+
 def test_what_the_hub_does_not_have(store, hub, repository):
     hub.add("org/bert", repository)
     assert_refused(pull(store, hub, "hf:org/none", check=False), "hf:org/none")
@@ -636,6 +650,21 @@ def test_another_user_receives_into_a_cache_of_his_own(open_dir, hub, tmp_path):
         assert_version_is(shared, tmp_path, "org/bert", area)
     assert not (shared.path / "pulls").exists()
     assert not any((cache / "weft/pulls").iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_daemon_that_may_take_no_lease_copies_what_arrives(open_dir, hub, tmp_path):
+    """Root in a container often lacks CAP_LEASE, which a lease on another user's file needs."""
+    programs = programs_for_everybody(open_dir)
+    area = make_repository(tmp_path / "repository")
+    hub.add("org/bert", area)
+    shared = Store(open_dir / "store")
+    run(["chown", "-R", f"{NOBODY}:{NOBODY}", shared.path])
+    drop = ["setpriv", "--bounding-set", "-lease", "--inh-caps", "-lease"]
+    with Daemon(shared, "--control-publish", str(NOBODY), wrapper=drop):
+        done = run([programs / "weft", "--store", shared.path, "pull", "hf:org/bert", "--json"], user=NOBODY,
+                   group=NOBODY, extra_groups=[], env=settings(hub))
+    assert json.loads(done.stdout)["made"] is True
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -170,6 +170,22 @@ TEST_CASE("receiving: an error ends the wait of the import, and so does the end"
   must(receiving->end());
 }
 
+TEST_CASE("receiving: the places of files that did not begin to arrive give their space back") {
+  Place place;
+  place.options.into_import = [](const HubFile&) { return true; };
+  HubFile huge = arriving("huge");
+  huge.size = std::uint64_t{1} << 50U;
+  FixedSource source("");
+  const auto refused = place.begin(source, {arriving("a"), huge});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Errc::no_space);
+  CHECK(must(list_directory(place.area.files())).empty());
+  const auto receiving = must(place.begin(source, {arriving("a"), arriving("b")}));
+  CHECK_FALSE(receiving->await("b", {0, large().size()}).ok());
+  CHECK_FALSE(receiving->end().ok());
+  CHECK(must(list_directory(place.area.files())).empty());
+}
+
 TEST_CASE("receiving: wrong bytes of an import are dropped, and come again") {
   Place place;
   place.options.into_import = [](const HubFile&) { return true; };
