@@ -276,7 +276,7 @@ def test_an_import_that_makes_no_sense_is_refused(daemon, store, body):
 
 
 def entry(path, where):
-    return [path, where, 1, 0, False, "", ""]
+    return [path, where, 1, 0, False, "", "", ""]
 
 
 @pytest.mark.parametrize("files", [

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ class FixedSource final : public PullSource {
     {
       UniqueLock lock(mutex_);
       order_.push_back(file.path);
+      asked_.notify_all();
       opened_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return closed_ != file.path; });
     }
     return sink(as_bytes(content_.substr(range.offset, range.length)));
@@ -46,6 +48,10 @@ class FixedSource final : public PullSource {
     closed_ = path;
     opened_.notify_all();
   }
+  void wait_asked(const std::string& path) {  // until a read of this file has begun
+    UniqueLock lock(mutex_);
+    asked_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return std::ranges::find(order_, path) != order_.end(); });
+  }
   std::vector<std::string> order() {  // the path of each read
     const MutexLock lock(mutex_);
     return order_;
@@ -56,7 +62,7 @@ class FixedSource final : public PullSource {
  private:
   const std::string content_;
   Mutex mutex_;
-  Condition opened_;
+  Condition opened_, asked_;
   std::string closed_ WEFT_GUARDED_BY(mutex_);
   std::vector<std::string> order_ WEFT_GUARDED_BY(mutex_);
 };
@@ -142,6 +148,7 @@ TEST_CASE("receiving: the bytes that an import waits for come first, after the f
   CHECK_FALSE(receiving->expected("small"));
   CHECK(receiving->expected("b") == arriving("b").sha256);
   CHECK(must(stat_file(place.area.files() / "b")).st_size == static_cast<off_t>(large().size()));
+  source.wait_asked("small");
   CHECK(must(receiving->await("b", {3, 4})) == 3);  // after a second: nothing is there yet
   source.close("a");
   must(receiving->wait_verified());
