@@ -142,8 +142,10 @@ HttpReply HubEndpoint::routed(const HttpRequest& request, const std::vector<HubR
     if (model.ok()) return answer(request, route, *model);
     if (!is_missing(model.error())) return failed(request, model.error());
   }
-  for (const HubRoute& route : routes)
+  for (const HubRoute& route : routes) {
+    if (served_.is_taken(route.repository)) continue;
     if (auto reply = pulled(request, route)) return *std::move(reply);
+  }
   return no_repository(routes.front());
 }
 

@@ -26,6 +26,11 @@ Result<ModelRow> ServedStore::model(const HubName& repository) const {
   return model;
 }
 
+bool ServedStore::is_taken(const HubName& repository) const {
+  return model({repository.name, repository.kind == VersionKind::model ? VersionKind::dataset : VersionKind::model})
+      .ok();
+}
+
 Result<ServedVersion> ServedStore::version(const ModelRow& model, std::string_view revision) const {
   if (revision.empty() || revision.size() > limits::kHubRevisionMax)
     return Error{Errc::not_found, fmt::format("{} has no revision {}", model.name, printable(revision))};

@@ -39,6 +39,8 @@ class ServedStore {
 
   // Errc::not_found: no live version of this kind has the name.
   Result<ModelRow> model(const HubName& repository) const;
+  // True if a model has the name of this data set, or a data set that of this model: no version can be published.
+  bool is_taken(const HubName& repository) const;
   // Errc::not_found: the model has no such revision.
   Result<ServedVersion> version(const ModelRow& model, std::string_view revision) const;
   // True if the newest version came from a hub. Otherwise the model belongs to this cluster, whatever repository of the

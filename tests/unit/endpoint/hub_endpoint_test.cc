@@ -210,6 +210,19 @@ TEST_CASE("a model of the cluster gets no revision of a repository that has its 
   CHECK(must(version_of(*f.store, "org/hub")).number == 1);
 }
 
+TEST_CASE("a model of the hub that has the name of a data set is not pulled") {
+  EndpointFixture f;
+  f.publish_text("org/hub", "own", {}, true);
+  auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
+  hub->end_pull();
+  Upstream upstream(std::move(hub), {});
+  HubEndpoint endpoint(*f.store, f.others, std::nullopt, &upstream);
+  HttpRequest request;
+  request.path = must(parse_http_path("/org/hub/resolve/main/a.txt"));
+  CHECK(field_of(endpoint.reply(request), "X-Error-Code") == "RepoNotFound");
+  CHECK(upstream.counts().asked == 0);
+}
+
 TEST_CASE("a page of another site has nothing pulled") {
   EndpointFixture f;
   auto hub = std::make_unique<TestUpstream>(*f.store, f.dir / "upstream");
