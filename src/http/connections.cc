@@ -59,7 +59,7 @@ void HttpConnections::answered(int socket) {
 }
 
 void HttpConnections::ended(int socket) {
-  const std::uint64_t bytes = bytes_acknowledged(socket);
+  const std::uint64_t bytes = bytes_written(socket);
   const MutexLock lock(mutex_);
   ended_.bytes += bytes;
   connections_.erase(socket);
@@ -78,7 +78,7 @@ HttpCounts HttpConnections::counts() const {
   HttpCounts counts = ended_;
   counts.connections = connections_.size();
   for (const auto& [socket, connection] : connections_)
-    if (connection.state != State::accepted) counts.bytes += bytes_acknowledged(socket);
+    if (connection.state != State::accepted) counts.bytes += bytes_written(socket);
   return counts;
 }
 

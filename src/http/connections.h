@@ -18,7 +18,7 @@ struct HttpCounts {
   std::uint64_t slow = 0;       // connections that were ended because their time was over
   std::uint64_t crowded = 0;    // connections that were ended for a new client
   std::uint64_t refused = 0;    // connections that were closed at once, for lack of memory or descriptors
-  std::uint64_t bytes = 0;      // that clients have acknowledged, with the heads of answers
+  std::uint64_t bytes = 0;      // of answers and their heads, as given to TCP
 };
 
 // Any thread. A connection is named by its socket.

@@ -258,11 +258,24 @@ Result<std::uint16_t> bound_port(int listener, std::string_view where) {
   return ntohs(port);
 }
 
-std::uint64_t bytes_acknowledged(int socket) {
-  tcp_info info{};
+namespace {
+
+tcp_info tcp_info_of(int socket) {
+  tcp_info info{};  // a field stays 0 if the kernel wrote less
   socklen_t size = sizeof info;
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  return info.tcpi_bytes_acked;  // stays 0 if the kernel wrote less
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return info;
+}
+
+}  // namespace
+
+std::uint64_t bytes_acknowledged(int socket) {
+  return tcp_info_of(socket).tcpi_bytes_acked;
+}
+
+std::uint64_t bytes_written(int socket) {
+  const tcp_info info = tcp_info_of(socket);
+  return info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
 }
 
 void hang_up(int socket) {

@@ -64,6 +64,8 @@ Result<Fd> listen_tcp(const std::string& address, std::uint16_t port, int backlo
 Result<std::uint16_t> bound_port(int listener, std::string_view where);
 // The bytes that the other end of a TCP connection has acknowledged so far; 0 if the kernel does not count them.
 std::uint64_t bytes_acknowledged(int socket);
+// The bytes that this end has written so far, also those that the other end has not acknowledged; 0 as above.
+std::uint64_t bytes_written(int socket);
 // Ends a connection in both directions and wakes the threads that wait for it. The descriptor stays open.
 void hang_up(int socket);
 

@@ -79,6 +79,7 @@ TEST_CASE("a TCP connection counts what the other end has acknowledged, and ends
   CHECK(must(send_some(server.get(), testing::as_bytes("hello"))) == 5);
   while (bytes_acknowledged(server.get()) < before + 5) std::this_thread::yield();
   CHECK(bytes_acknowledged(server.get()) == before + 5);
+  CHECK(bytes_written(server.get()) == 5);
   hang_up(server.get());
   std::array<char, 16> bytes{};
   CHECK(::recv(client.get(), bytes.data(), bytes.size(), 0) == 5);
