@@ -72,11 +72,9 @@ make_test_venv() {
     '--no-deps --target build/venv-test/vision torchvision==0.28.0' 'matplotlib==3.11.2'
 }
 
-# for_tests DIR COMMAND…   runs it in a mount namespace of its own, which makes tests cheaper. DIR is an ext4 whose fsync(2)
-# waits for no device: tests sync tens of thousands of times, for milliseconds each. And the kernel names none of its
-# functions: libfabric reads all names twice when a daemon starts, to see whether the memory of a GPU can be registered, and
-# that is half of what the start costs. All of it ends with the command. Without root, or without loop devices, DIR stays as
-# it is.
+# for_tests DIR COMMAND…   runs it in a mount namespace of its own, in which DIR is an ext4 whose fsync(2) waits for no
+# device: tests sync tens of thousands of times, for milliseconds each. The mount ends with the command. Without root, or
+# without loop devices, DIR stays as it is.
 for_tests() {
   local dir=$1
   shift
@@ -93,7 +91,6 @@ for_tests() {
       echo "no loop device: the tests wait for the disk"
     fi
     rm -f "$image"
-    mount --bind /dev/null /proc/kallsyms || true
     exec "$@"' bash "$dir" "$@"
 }
 
