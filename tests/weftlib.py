@@ -282,12 +282,14 @@ class Mount:
         return self.figure(kind) - before - (before - first)
 
     def server_pids(self):
-        """Processes of mount.weft whose command line names this mount."""
-        return [pid for pid, words in command_lines() if words[0].endswith(b"mount.weft") and os.fsencode(self.path) in words]
+        """Processes of mount.weft whose command line names this mount: a supervisor before its server. Process ids start
+        again at 1, so a server may have a lower one."""
+        pids = [pid for pid, words in command_lines() if words[0].endswith(b"mount.weft") and os.fsencode(self.path) in words]
+        return sorted(pids, key=lambda pid: parent_of(pid) in pids)
 
     def kill(self):
         """Kills the supervisor, then the server, and waits for their ends."""
-        for pid in sorted(self.server_pids()):  # a supervisor that outlives its server starts another
+        for pid in self.server_pids():  # a supervisor that outlives its server starts another
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not self.server_pids())
@@ -371,6 +373,13 @@ def command_lines():
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/cmdline", "rb", buffering=0) as file:
             yield int(name), file.read().split(b"\0")
+
+
+def parent_of(pid):
+    """The id of its parent; 0 if there is no such process."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+    return 0
 
 
 def is_alive(pid):

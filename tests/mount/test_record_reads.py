@@ -98,7 +98,7 @@ def test_many_processes_on_few_records_while_servers_are_killed(tmp_path):
             readers = [reader(directory, seed, count, SIZE + number) for seed in range(64)]
             while any(process.poll() is None for process in readers):
                 if killed < 10 * (number + 1):
-                    os.kill(max(mount.server_pids()), signal.SIGKILL)
+                    os.kill(mount.server_pids()[-1], signal.SIGKILL)
                     killed += 1
                     wait_until(lambda: len(mount.server_pids()) >= 2)
                 time.sleep(0.1)
