@@ -30,11 +30,6 @@ constexpr auto kClientPatience = std::chrono::minutes(5);
 
 constexpr auto kAwaitPause = std::chrono::milliseconds(100);
 
-void pause_unless_cancelled(const control::Call& call, std::chrono::milliseconds pause) {
-  constexpr auto kStep = std::chrono::milliseconds(50);
-  for (auto left = pause; left > kStep && !call.cancelled(); left -= kStep) std::this_thread::sleep_for(kStep);
-}
-
 // Asks the client for its files, one question at a time.
 class ClientFiles {
  public:
@@ -73,7 +68,7 @@ class ClientFiles {
     WEFT_TRY(const control::Message message, ask({.await = AwaitedBytes{number, range.offset, range.length}}));
     WEFT_TRY(Arrived arrived, decode_fields<Arrived>(message.body));
     if (arrived.failure) return std::move(arrived.failure->error);
-    if (arrived.end <= range.offset) pause_unless_cancelled(call_, kAwaitPause);
+    if (arrived.end <= range.offset) call_.wait_cancelled(kAwaitPause);
     return arrived.end;
   }
 
