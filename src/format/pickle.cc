@@ -45,7 +45,7 @@ class PickleMachine {
   Result<std::uint32_t> add_to_pool(std::span<const Value> values);
   Status extend(Value list, std::span<const Value> values);
   Status push_call(Value function, Value arguments);
-  Result<Value> part_of_call(Value call, Value Pickle::Call::*part, Kind kind);
+  Result<Value> target(Kind kind, Value Pickle::Call::*part, std::string_view expected);
   Status push_global(std::string name);
 
   Status mark(Opcode opcode);
@@ -253,9 +253,13 @@ Status PickleMachine::push_call(Value function, Value arguments) {
   return push_new(Kind::call, pickle_.calls_.size() - 1);
 }
 
-// Returns the list or dict that a call has for what is put into its result. The first use makes it.
-Result<Pickle::Value> PickleMachine::part_of_call(Value call, Value Pickle::Call::*part, Kind kind) {
-  const std::uint32_t number = pickle_.nodes_[call].first;
+// Returns the list or dict on top of the stack, which items are put into. A call there has one of its own for what is
+// put into its result: the first use makes it.
+Result<Pickle::Value> PickleMachine::target(Kind kind, Value Pickle::Call::*part, std::string_view expected) {
+  WEFT_TRY(const Value to, top());
+  if (pickle_.kind(to) == kind) return to;
+  if (pickle_.kind(to) != Kind::call) return broken(expected);
+  const std::uint32_t number = pickle_.nodes_[to].first;
   if (pickle_.calls_[number].*part == Pickle::kNone) {
     WEFT_TRY(pickle_.calls_[number].*part, add_node(kind, 0, 0));
   }
@@ -374,11 +378,7 @@ Status PickleMachine::append(Opcode opcode) {
   } else {
     WEFT_TRY(values, take_mark());
   }
-  WEFT_TRY(Value to, top());
-  if (pickle_.kind(to) == Kind::call) {
-    WEFT_TRY(to, part_of_call(to, &Pickle::Call::items, Kind::list));
-  }
-  if (pickle_.kind(to) != Kind::list) return broken("expected a list to append to");
+  WEFT_TRY(const Value to, target(Kind::list, &Pickle::Call::items, "expected a list to append to"));
   return extend(to, values);
 }
 
@@ -392,11 +392,7 @@ Status PickleMachine::set_items(Opcode opcode) {
     WEFT_TRY(values, take_mark());
   }
   if (values.size() % 2 != 0) return broken("expected a value for each key of a dict");
-  WEFT_TRY(Value to, top());
-  if (pickle_.kind(to) == Kind::call) {
-    WEFT_TRY(to, part_of_call(to, &Pickle::Call::pairs, Kind::dict));
-  }
-  if (pickle_.kind(to) != Kind::dict) return broken("expected a dict to put items into");
+  WEFT_TRY(const Value to, target(Kind::dict, &Pickle::Call::pairs, "expected a dict to put items into"));
   return extend(to, values);
 }
 
