@@ -93,7 +93,7 @@ void HubService::add_figures(Figures& figures) const {
               }));
   figures.add("weft_hub_connections", "gauge", "Connections of these clients.",
               [this] { return static_cast<double>(server_->counts().connections); });
-  figures.add("weft_hub_sent_bytes_total", "counter", "Bytes that these clients have acknowledged.",
+  figures.add("weft_hub_sent_bytes_total", "counter", "Bytes of answers that were sent to these clients.",
               [this] { return static_cast<double>(server_->counts().bytes); });
   figures.add("weft_hub_dropped_connections_total", "counter", "Connections that were ended early, by reason.",
               Figures::Read([this] {

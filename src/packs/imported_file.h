@@ -7,8 +7,7 @@
 // can say this for the time before. Four facts replace that lease:
 //  · Only the owner of the store gives files away, who can write to its packs as well.
 //  · The receiver is a program of weft. It writes a byte before it reports it and never again, to a file that it made
-//  in
-//    a directory for this user alone, under a lock that keeps other receivers away.
+//    in a directory for this user alone, under a lock that keeps other receivers away.
 //  · PackWriter::hold() takes the lease after the last byte. It fails if any descriptor or mapping can still write.
 //  · The import compares the times of the file with those from before its last read, so that a write in between is an
 //    error. From hold() on the lease shows a writer, as for other files.
