@@ -94,6 +94,15 @@ for_tests() {
     exec "$@"' bash "$dir" "$@"
 }
 
+# unit_tests COMMAND…   runs it with a temporary folder of its own, made by for_tests.
+unit_tests() {
+  local scratch rc=0
+  scratch=$(mktemp -d "${TMPDIR:-/tmp}/weft-units.XXXXXX")
+  for_tests "$scratch" env TMPDIR="$scratch" "$@" || rc=1
+  rm -rf --one-file-system "$scratch" || rc=1
+  return "$rc"
+}
+
 # beside COMMAND…   starts it, in a process group of its own; meet waits for it, end_beside ends it. One at a time.
 beside_pid=
 beside() {

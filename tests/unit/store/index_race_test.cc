@@ -137,7 +137,7 @@ TEST_CASE("an import of content that gc frees before its commit stores it again"
 
 TEST_CASE("content that is removed, freed and imported again at once is always whole") {
   TestStore test;
-  constexpr int kRounds = 1000;
+  constexpr int kRounds = 300;
   std::atomic<bool> done = false;
   std::thread collector([&] {
     auto store = open_store(test.path);
