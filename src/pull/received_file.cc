@@ -127,20 +127,32 @@ std::uint64_t ReceivedFile::received() const {
   return std::accumulate(got_.begin(), got_.end(), std::uint64_t{0});
 }
 
-std::optional<std::size_t> ReceivedFile::take_piece() {
-  const MutexLock lock(mutex_);
-  while (next_ < got_.size() && (taken_[next_] || got_[next_] == length_of(next_))) ++next_;
-  if (next_ == got_.size()) return std::nullopt;
-  taken_[next_] = true;
-  return next_++;
+// A piece that is whole, or that somebody receives, lacks none.
+bool ReceivedFile::lacks_bytes(std::size_t piece) const {
+  return !taken_[piece] && got_[piece] < length_of(piece);
 }
 
-std::optional<std::size_t> ReceivedFile::take_piece_at(std::uint64_t offset) {
+std::optional<Pieces> ReceivedFile::take_pieces(unsigned takers) {
+  const MutexLock lock(mutex_);
+  while (next_ < got_.size() && !lacks_bytes(next_)) ++next_;
+  if (next_ == got_.size()) return std::nullopt;
+  const std::size_t share = (got_.size() - next_) / (std::size_t{2} * takers);
+  const std::size_t count_max = std::clamp<std::size_t>(share, 1, kPiecesAtOnce);
+  Pieces pieces{next_, 1};
+  taken_[next_++] = true;
+  while (pieces.count < count_max && next_ < got_.size() && lacks_bytes(next_) && got_[next_] == 0) {
+    taken_[next_++] = true;
+    ++pieces.count;
+  }
+  return pieces;
+}
+
+std::optional<Pieces> ReceivedFile::take_piece_at(std::uint64_t offset) {
   const MutexLock lock(mutex_);
   const std::size_t piece = offset / kPieceBytes;
-  if (piece >= got_.size() || taken_[piece] || got_[piece] == length_of(piece)) return std::nullopt;
+  if (piece >= got_.size() || !lacks_bytes(piece)) return std::nullopt;
   taken_[piece] = true;
-  return piece;
+  return Pieces{piece, 1};
 }
 
 std::uint64_t ReceivedFile::arrived(std::uint64_t offset) const {
@@ -154,23 +166,43 @@ std::uint64_t ReceivedFile::arrived(std::uint64_t offset) const {
   return std::min(end, wanted_.size - 1);
 }
 
-Range ReceivedFile::missing(std::size_t piece) const {
+Pieces ReceivedFile::all() const {
   const MutexLock lock(mutex_);
-  return {piece * kPieceBytes + got_[piece], length_of(piece) - got_[piece]};
+  return {0, got_.size()};
 }
 
-Status ReceivedFile::write(std::size_t piece, std::span<const std::byte> bytes) {
-  const Range missing_here = missing(piece);
-  if (bytes.size() > missing_here.length)
-    return Error{Errc::internal, fmt::format("{}: {} bytes too many", path_, bytes.size() - missing_here.length)};
-  WEFT_CHECK(write_exact(fd_.get(), missing_here.offset, bytes, path_));
+Range ReceivedFile::missing(Pieces pieces) const {
+  if (pieces.count == 0) return {};
+  const MutexLock lock(mutex_);
+  const std::size_t last = pieces.first + pieces.count - 1;
+  const std::uint64_t begin = pieces.first * kPieceBytes + got_[pieces.first];
+  return {begin, last * kPieceBytes + length_of(last) - begin};
+}
+
+Status ReceivedFile::write(Pieces& pieces, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    if (pieces.count == 0) return Error{Errc::internal, fmt::format("{}: {} bytes too many", path_, bytes.size())};
+    const Range here = missing({pieces.first, 1});
+    const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), here.length));
+    WEFT_CHECK(append(pieces.first, here.offset, part));
+    bytes = bytes.subspan(part.size());
+    if (part.size() < here.length) continue;
+    WEFT_CHECK(note(pieces));
+    ++pieces.first;
+    --pieces.count;
+  }
+  return {};
+}
+
+Status ReceivedFile::append(std::size_t piece, std::uint64_t offset, std::span<const std::byte> bytes) {
+  WEFT_CHECK(write_exact(fd_.get(), offset, bytes, path_));
   bool is_due = false;
   {
     const MutexLock lock(mutex_);
     got_[piece] += static_cast<std::uint32_t>(bytes.size());
     is_due = got_[piece] - noted_[piece] >= kNoteStep;
   }
-  return is_due ? note(piece) : Status{};
+  return is_due ? note({piece, 1}) : Status{};
 }
 
 void ReceivedFile::doubt() {
@@ -178,7 +210,9 @@ void ReceivedFile::doubt() {
 }
 
 // A piece counts as whole once its note says so: then this process needs the note no more, nor the file.
-Status ReceivedFile::note(std::size_t piece) {
+Status ReceivedFile::note(Pieces pieces) {
+  if (pieces.count == 0) return {};
+  const std::size_t piece = pieces.first;
   std::uint32_t got = 0, from = 0;
   {
     const MutexLock lock(mutex_);

@@ -25,7 +25,13 @@
 
 namespace weft {
 
-inline constexpr std::uint64_t kPieceBytes = 32U << 20U;
+inline constexpr std::uint64_t kPieceBytes = 8U << 20U;
+inline constexpr std::size_t kPiecesAtOnce = 4;  // that one thread takes, at most
+
+// Pieces that follow each other.
+struct Pieces {
+  std::size_t first = 0, count = 0;
+};
 
 enum class HashedBy : std::uint8_t { receiver, import };
 
@@ -42,21 +48,24 @@ class ReceivedFile {
 
   const HubFile& wanted() const { return wanted_; }
   std::uint64_t received() const;  // bytes of all pieces
-  // Takes a piece that lacks bytes, each once; nothing if all are taken.
-  std::optional<std::size_t> take_piece();
+  // Takes pieces that lack bytes, each once: several while there are plenty for this number of takers, and single ones
+  // near the end of the file, so that the takers end together. Returns nothing if all pieces are taken.
+  std::optional<Pieces> take_pieces(unsigned takers);
   // The caller takes the piece with the byte at `offset`; nothing if the piece is whole or taken.
-  std::optional<std::size_t> take_piece_at(std::uint64_t offset);
+  std::optional<Pieces> take_piece_at(std::uint64_t offset);
   // Returns the end of the run of received bytes that begins at this offset. The last byte of the file counts as
   // received once hash_ready() has closed the file.
   std::uint64_t arrived(std::uint64_t offset) const;
-  Range missing(std::size_t piece) const;  // in the file; the length is 0 if the piece is whole
-  // Appends to a piece.
-  Status write(std::size_t piece, std::span<const std::byte> bytes);
+  Pieces all() const;
+  // The bytes that lack in these pieces, as a range of the file. Only the first piece may have bytes already.
+  Range missing(Pieces pieces) const;
+  // Appends to these pieces in order, notes those that become whole, and drops them from `pieces`.
+  Status write(Pieces& pieces, std::span<const std::byte> bytes);
   // The caller writes bytes that another source than the hub gave. Their digest may then differ.
   void doubt();
   bool is_doubtful() const { return doubtful_; }  // true if some bytes are from there, or from an earlier process
-  // Notes the bytes of a piece, and starts to write them to the disk. Call it at the end of each piece.
-  Status note(std::size_t piece);
+  // Notes the bytes of the first of these pieces, and starts to write them to the disk. Call it after the last write.
+  Status note(Pieces pieces);
 
   enum class Verdict : std::uint8_t {
     incomplete,  // bytes are missing, or another thread is hashing
@@ -75,6 +84,8 @@ class ReceivedFile {
   Status read_note();
   Status restart();
   std::uint64_t length_of(std::size_t piece) const;
+  bool lacks_bytes(std::size_t piece) const WEFT_REQUIRES(mutex_);
+  Status append(std::size_t piece, std::uint64_t offset, std::span<const std::byte> bytes);
   void start_writing(std::size_t piece, std::uint32_t from, std::uint32_t end) const;
   Verdict close_whole();
   Status hash_piece(std::size_t piece);
@@ -89,7 +100,7 @@ class ReceivedFile {
   std::vector<std::uint32_t> got_ WEFT_GUARDED_BY(mutex_);    // bytes of each piece
   std::vector<std::uint32_t> noted_ WEFT_GUARDED_BY(mutex_);  // bytes of each piece in the note
   std::vector<bool> taken_ WEFT_GUARDED_BY(mutex_);           // pieces
-  std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;              // the first piece that take_piece() may return
+  std::size_t next_ WEFT_GUARDED_BY(mutex_) = 0;              // the first piece that take_pieces() may return
   bool closed_ WEFT_GUARDED_BY(mutex_) = false;
   std::size_t hashed_ WEFT_GUARDED_BY(mutex_) = 0;  // pieces
   bool hashing_ WEFT_GUARDED_BY(mutex_) = false;

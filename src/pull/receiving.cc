@@ -208,7 +208,7 @@ Result<bool> Receiving::step() {
   if (failed_ || progress_.cancelled()) return interrupted();
   WEFT_TRY(const Work work, take());
   if (!work.file) return false;
-  WEFT_CHECK(work.piece ? receive(work) : begin_file(work));
+  WEFT_CHECK(work.pieces.count > 0 ? receive(work) : begin_file(work));
   WEFT_CHECK(settle(work));
   return true;
 }
@@ -222,7 +222,8 @@ Result<Receiving::Work> Receiving::take() {
     WEFT_TRY(Work awaited, take_awaited());
     if (awaited.file) return awaited;
     for (const std::size_t number : open_)
-      if (const auto piece = states_[number].file->take_piece()) return Work{number, states_[number].file, piece};
+      if (const auto pieces = states_[number].file->take_pieces(options_.connections))
+        return Work{number, states_[number].file, *pieces};
     while (next_ < files_.size() && states_[next_].stage != Stage::untouched) ++next_;
     if (next_ < files_.size()) return open(next_);
     if (beginning_ == 0) return Work{};
@@ -235,7 +236,7 @@ Result<Receiving::Work> Receiving::take_awaited() {
   if (state.stage == Stage::untouched) return open(awaited_->number);
   if (state.stage != Stage::open) return Work{};
   const auto piece = state.file->take_piece_at(arrived(*awaited_));
-  return piece ? Work{awaited_->number, state.file, piece} : Work{};
+  return piece ? Work{awaited_->number, state.file, *piece} : Work{};
 }
 
 Result<Receiving::Work> Receiving::open(std::size_t number) {
@@ -271,39 +272,28 @@ Status Receiving::begin_file(const Work& work) {
 // If some known bytes cannot be read, the hub has them.
 Status Receiving::copy_known(const Work& work) {
   Status written;
-  std::size_t piece = 0;
+  Pieces left = work.file->all();
   static_cast<void>(options_.known(files_[work.number], [&](std::span<const std::byte> bytes) -> Status {
     work.file->doubt();
-    written = progress_.cancelled() ? Status(interrupted()) : write_known(work, piece, bytes);
+    known_ += bytes.size();
+    advance(work.number, bytes.size());
+    written = progress_.cancelled() ? Status(interrupted()) : work.file->write(left, bytes);
     return written;
   }));
   return written;
 }
 
-// Writes known bytes, which follow those before, from the first byte of the file on.
-Status Receiving::write_known(const Work& work, std::size_t& piece, std::span<const std::byte> bytes) {
-  ReceivedFile& file = *work.file;
-  known_ += bytes.size();
-  advance(work.number, bytes.size());
-  while (!bytes.empty()) {
-    const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), file.missing(piece).length));
-    WEFT_CHECK(file.write(piece, part));
-    bytes = bytes.subspan(part.size());
-    if (file.missing(piece).length == 0) WEFT_CHECK(file.note(piece++));
-  }
-  return {};
-}
-
 Status Receiving::receive(const Work& work) {
+  Pieces left = work.pieces;
   const ByteSink sink = [&](std::span<const std::byte> bytes) -> Status {
-    WEFT_CHECK(work.file->write(*work.piece, bytes));
+    WEFT_CHECK(work.file->write(left, bytes));
     advance(work.number, bytes.size());
     bytes_ += bytes.size();
     tell_waiting(work.number);
     return {};
   };
-  Status read = source_.read(files_[work.number], work.file->missing(*work.piece), sink);
-  const Status noted = work.file->note(*work.piece);
+  Status read = source_.read(files_[work.number], work.file->missing(left), sink);
+  const Status noted = work.file->note(left);
   return read.ok() ? noted : read;
 }
 

@@ -85,7 +85,7 @@ class Receiving final : public ArrivingFiles {
   struct Work {
     std::size_t number = 0;
     std::shared_ptr<ReceivedFile> file = nullptr;  // null: there is nothing left to take
-    std::optional<std::size_t> piece{};            // none: this connection opened the file just now
+    Pieces pieces{};                               // none: this connection opened the file just now
   };
   // The bytes that await() waits for.
   struct Awaited {
@@ -106,7 +106,6 @@ class Receiving final : public ArrivingFiles {
   Result<Work> open(std::size_t number) WEFT_REQUIRES(mutex_);
   Status begin_file(const Work& work);
   Status copy_known(const Work& work);
-  Status write_known(const Work& work, std::size_t& piece, std::span<const std::byte> bytes);
   Status receive(const Work& work);
   Status settle(const Work& work);
   void advance(std::size_t number, std::uint64_t bytes);

@@ -16,7 +16,7 @@ from weftlib import (NOBODY, WEFT, Mount, Store, assert_refused, environment, fi
                      random_bytes, random_tensors, run, wait_until, write_model)
 
 MIB = 1 << 20
-PIECE = 32 * MIB
+PIECE = 8 * MIB  # kPieceBytes
 TOKEN = "hf_TheSecretOfThisTest"
 HF_HOME = "/nonexistent/hf"  # no token of the user who runs the tests
 
@@ -291,7 +291,7 @@ def test_a_killed_pull_goes_on(store, hub, tmp_path):
     area = tmp_path / "repository"
     area.mkdir()
     for number in range(4):
-        (area / f"{number}.bin").write_bytes(random_bytes(PIECE // 2 + number, seed=f"killed {number}"))
+        (area / f"{number}.bin").write_bytes(random_bytes(16 * MIB + number, seed=f"killed {number}"))
     hub.add("org/bert", area)
     hub.pace = 16 * MIB
     for number in range(1, 11):

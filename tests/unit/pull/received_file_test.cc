@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/sha256.h"
@@ -48,10 +50,22 @@ struct Place {
   bool made = make_directory(files).ok() && make_directory(notes).ok();
 };
 
+void receive(ReceivedFile& file, Pieces pieces, const std::string& content, std::size_t bytes_max = kSize) {
+  const Range missing = file.missing(pieces);
+  must(file.write(pieces, as_bytes(content.substr(missing.offset, std::min<std::size_t>(missing.length, bytes_max)))));
+  must(file.note(pieces));
+}
+
 void receive(ReceivedFile& file, std::size_t piece, const std::string& content, std::size_t bytes_max = kSize) {
-  const Range missing = file.missing(piece);
-  must(file.write(piece, as_bytes(content.substr(missing.offset, std::min<std::size_t>(missing.length, bytes_max)))));
-  must(file.note(piece));
+  receive(file, Pieces{piece, 1}, content, bytes_max);
+}
+
+// Takes one piece, as near the end of a file.
+std::optional<std::size_t> take_piece(ReceivedFile& file) {
+  const auto taken = file.take_pieces(1000);
+  if (!taken) return std::nullopt;
+  REQUIRE(taken->count == 1);
+  return taken->first;
 }
 
 }  // namespace
@@ -60,9 +74,9 @@ TEST_CASE("received: pieces arrive in any order, and the whole file is verified 
   const Place place;
   const std::string content = content_of(kSize);
   const auto file = place.open(wanted_of(content));
-  REQUIRE(file->take_piece() == 0);
-  REQUIRE(file->take_piece() == 1);
-  CHECK_FALSE(file->take_piece());
+  REQUIRE(take_piece(*file) == 0);
+  REQUIRE(take_piece(*file) == 1);
+  CHECK_FALSE(take_piece(*file));
   CHECK(must(file->hash_ready()) == Verdict::incomplete);
   receive(*file, 1, content);
   CHECK(must(file->hash_ready()) == Verdict::incomplete);
@@ -85,14 +99,14 @@ TEST_CASE("received: a later process receives only the rest") {
   }
   const auto file = place.open(wanted_of(content));
   CHECK(file->received() == 1005);
-  REQUIRE(file->take_piece() == 0);
-  CHECK(file->missing(0) == Range{1000, kPieceBytes - 1000});
-  CHECK_FALSE(file->take_piece());
+  REQUIRE(take_piece(*file) == 0);
+  CHECK(file->missing({0, 1}) == Range{1000, kPieceBytes - 1000});
+  CHECK_FALSE(take_piece(*file));
   receive(*file, 0, content);
   CHECK(must(file->hash_ready()) == Verdict::verified);
   const auto again = place.open(wanted_of(content));
   CHECK(again->received() == kSize);
-  CHECK_FALSE(again->take_piece());
+  CHECK_FALSE(take_piece(*again));
   CHECK(must(again->hash_ready()) == Verdict::verified);
 }
 
@@ -108,13 +122,13 @@ TEST_CASE("received: bytes that a crash damaged are received again, and those of
   receive(*file, 0, content);
   CHECK(must(file->hash_ready()) == Verdict::restarted);
   CHECK(file->received() == 0);
-  REQUIRE(file->take_piece() == 0);
+  REQUIRE(take_piece(*file) == 0);
   receive(*file, 0, std::string(100, 'y'));
   const auto refused = file->hash_ready();
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == Errc::corrupt);
   CHECK(refused.error().message.find(to_hex(sha256(as_bytes(content)))) != std::string::npos);
-  REQUIRE(file->take_piece() == 0);
+  REQUIRE(take_piece(*file) == 0);
   receive(*file, 0, content);
   CHECK(must(file->hash_ready()) == Verdict::verified);
 }
@@ -131,7 +145,7 @@ TEST_CASE("received: a file of another commit has another size or digest, and is
     CAPTURE(content.size());
     const auto file = place.open(wanted_of(content));
     while (must(file->hash_ready()) != Verdict::verified)
-      if (const auto piece = file->take_piece()) receive(*file, *piece, content);
+      if (const auto piece = take_piece(*file)) receive(*file, *piece, content);
     CHECK(place.stored("sub/model.bin") == content);
   }
 }
@@ -149,7 +163,7 @@ TEST_CASE("received: a file that became a pack keeps its bytes when the next com
   std::filesystem::create_hard_link(place.dir.path() + "/files/sub/model.bin", pack);
   const auto file = place.open(wanted_of(content));
   CHECK(must(file->hash_ready()) == Verdict::restarted);
-  REQUIRE(file->take_piece() == 0);
+  REQUIRE(take_piece(*file) == 0);
   receive(*file, 0, content);
   CHECK(must(file->hash_ready()) == Verdict::verified);
   CHECK(place.stored("sub/model.bin") == content);
@@ -169,7 +183,7 @@ TEST_CASE("received: a directory in the place of a file, a long note, and an emp
   receive(*file, 0, content);
   CHECK(must(file->hash_ready()) == Verdict::verified);
   const auto empty = place.open(wanted_of("", "empty"));
-  CHECK_FALSE(empty->take_piece());
+  CHECK_FALSE(take_piece(*empty));
   CHECK(must(empty->hash_ready()) == Verdict::verified);
 }
 
@@ -201,13 +215,16 @@ TEST_CASE("received: a file that an import hashes is closed before its last byte
   const std::string content = content_of(kSize);
   const HubFile wanted = wanted_of(content);
   const auto file = must(ReceivedFile::open(place.files, place.notes, wanted, HashedBy::import));
-  REQUIRE(file->take_piece_at(kPieceBytes + 1) == 1);
+  const auto taken = file->take_piece_at(kPieceBytes + 1);
+  REQUIRE(taken.has_value());
+  CHECK(taken->first == 1);
+  CHECK(taken->count == 1);
   CHECK_FALSE(file->take_piece_at(kPieceBytes));
   receive(*file, 1, content);
   CHECK(file->arrived(kPieceBytes) == kSize - 1);
   CHECK(file->arrived(0) == 0);
-  REQUIRE(file->take_piece() == 0);
-  CHECK_FALSE(file->take_piece());
+  REQUIRE(take_piece(*file) == 0);
+  CHECK_FALSE(take_piece(*file));
   receive(*file, 0, content, 1000);
   CHECK(file->arrived(0) == 1000);
   CHECK(must(file->hash_ready()) == Verdict::incomplete);
@@ -219,4 +236,32 @@ TEST_CASE("received: a file that an import hashes is closed before its last byte
   CHECK(must(file->hash_ready()) == Verdict::incomplete);
   CHECK(place.notes_left() == 1);
   CHECK(must(place.open(wanted)->hash_ready()) == Verdict::verified);
+}
+
+TEST_CASE("received: several pieces at once while there are many, and single ones near the end") {
+  const Place place;
+  const std::string content = content_of(19 * kPieceBytes + 5);  // 20 pieces
+  const HubFile wanted = wanted_of(content);
+  {
+    const auto file = place.open(wanted);
+    receive(*file, 1, content, 1000);
+  }
+  const auto file = place.open(wanted);
+  std::vector<std::size_t> counts;
+  while (auto pieces = file->take_pieces(2)) {
+    counts.push_back(pieces->count);
+    receive(*file, *pieces, content, content.size());
+  }
+  // A run of pieces ends before the second one, which has bytes.
+  CHECK(counts == std::vector<std::size_t>{1, 4, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(must(file->hash_ready()) == Verdict::verified);
+}
+
+TEST_CASE("received: bytes beyond the pieces that were taken are refused, and their neighbour keeps its own") {
+  const Place place;
+  const std::string content = content_of(kSize);
+  const auto file = place.open(wanted_of(content));
+  Pieces first{0, 1};
+  CHECK_FALSE(file->write(first, as_bytes(content)).ok());
+  CHECK(file->missing({1, 1}) == Range{kPieceBytes, 5});
 }
