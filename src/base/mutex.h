@@ -6,6 +6,19 @@
 #include <mutex>
 #include <shared_mutex>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+// The mutexes of libstdc++ end without a call that ThreadSanitizer sees. A later mutex at the same address, such as
+// that of the next test, would inherit the lock order of the dead one.
+#define WEFT_MUTEX_DESTRUCTOR(Class, native) \
+  Class() = default;                         \
+  ~Class() {                                 \
+    __tsan_mutex_destroy(&(native), 0);      \
+  }
+#else
+#define WEFT_MUTEX_DESTRUCTOR(Class, native)
+#endif
+
 #ifdef __clang__
 #define WEFT_THREAD_ANNOTATION(x) __attribute__((x))
 #else
@@ -35,6 +48,7 @@ namespace weft {
 
 class WEFT_CAPABILITY("mutex") Mutex {
  public:
+  WEFT_MUTEX_DESTRUCTOR(Mutex, native_)
   void lock() WEFT_ACQUIRE() { native_.lock(); }
   void unlock() WEFT_RELEASE() { native_.unlock(); }
 
@@ -102,6 +116,7 @@ class Condition {
 // Held by one writer or by any number of readers.
 class WEFT_CAPABILITY("shared mutex") SharedMutex {
  public:
+  WEFT_MUTEX_DESTRUCTOR(SharedMutex, native_)
   void lock() WEFT_ACQUIRE() { native_.lock(); }
   void unlock() WEFT_RELEASE() { native_.unlock(); }
   void lock_shared() WEFT_ACQUIRE_SHARED() { native_.lock_shared(); }
