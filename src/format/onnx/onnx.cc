@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ constexpr std::uint32_t kOutputs = 2, kName = 3, kAttributes = 5;
 }
 namespace onnx_attribute {
 constexpr std::uint32_t kName = 1, kTensor = 5, kGraph = 6, kTensors = 10, kGraphs = 11, kSparse = 22, kSparses = 23;
-}
+constexpr std::array<std::uint32_t, 6> kWithTensors = {kTensor, kGraph, kTensors, kGraphs, kSparse, kSparses};
+}  // namespace onnx_attribute
 namespace onnx_function {
 constexpr std::uint32_t kName = 1, kNodes = 7, kDefaults = 11;
 }
@@ -150,13 +152,12 @@ Status OnnxModel::read_node(Range node, std::uint64_t number) {
 }
 
 Status OnnxModel::read_attribute(Range attribute) {
-  using namespace onnx_attribute;
   std::string name;
   bool has_tensors = false;
   WEFT_CHECK(file_.each_field(attribute, [&](const ProtobufField& field) -> Status {
-    for (const std::uint32_t number : {kTensor, kGraph, kTensors, kGraphs, kSparse, kSparses})
-      has_tensors |= field.is_bytes(number);
-    if (field.is_bytes(kName)) {
+    has_tensors |=
+        std::ranges::any_of(onnx_attribute::kWithTensors, [&](auto number) { return field.is_bytes(number); });
+    if (field.is_bytes(onnx_attribute::kName)) {
       WEFT_TRY(name, name_in(field));
     }
     return {};
@@ -168,19 +169,18 @@ Status OnnxModel::read_attribute(Range attribute) {
 }
 
 Status OnnxModel::read_attribute_value(const ProtobufField& field) {
-  using namespace onnx_attribute;
   if (field.kind != ProtobufField::Kind::bytes) return {};
   switch (field.number) {
-    case kTensor:
-    case kTensors: {
+    case onnx_attribute::kTensor:
+    case onnx_attribute::kTensors: {
       WEFT_TRY(const OnnxTensor tensor, read_onnx_tensor(file_, field.bytes));
       return tensors_.add(name_, tensor);
     }
-    case kGraph:
-    case kGraphs:
+    case onnx_attribute::kGraph:
+    case onnx_attribute::kGraphs:
       return read_graph(field.bytes);
-    case kSparse:
-    case kSparses:
+    case onnx_attribute::kSparse:
+    case onnx_attribute::kSparses:
       return read_sparse(field.bytes, false);
     default:
       return {};
