@@ -136,18 +136,18 @@ Status read_external(ProtobufReader& file, Range message, OnnxTensor& tensor) {
     WEFT_TRY(text, file.text(field, limits::kPathMax + 1));
     return {};
   }));
-  for (const std::string_view known : {"location", "offset", "length"})
-    if (key == known) tensor.external.insert_or_assign(std::move(key), std::move(value));
+  if (key == "location" || key == "offset" || key == "length")
+    tensor.external.insert_or_assign(std::move(key), std::move(value));
   return {};
 }
 
 Status read_onnx_field(ProtobufReader& file, const ProtobufField& field, OnnxTensor& tensor) {
-  const bool is_bytes = field.kind == ProtobufField::Kind::bytes;
+  const bool is_bytes = field.kind == ProtobufField::Kind::bytes, is_varint = field.kind == ProtobufField::Kind::varint;
   switch (field.number) {
     case kOnnxDims:
       return file.add_numbers(field, limits::kDimensionsMax + 1, tensor.shape);
     case kOnnxType:
-      if (!is_bytes) tensor.type = field.value;
+      if (is_varint) tensor.type = field.value;
       return {};
     case kOnnxSegment:
       tensor.is_segment = true;
@@ -174,7 +174,7 @@ Status read_onnx_field(ProtobufReader& file, const ProtobufField& field, OnnxTen
     case kOnnxExternal:
       return is_bytes ? read_external(file, field.bytes, tensor) : Status{};
     case kOnnxLocation:
-      if (!is_bytes) tensor.is_external = field.value == kOnnxExternalLocation;
+      if (is_varint) tensor.is_external = field.value == kOnnxExternalLocation;
       return {};
     default:
       return {};
