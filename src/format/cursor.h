@@ -1,4 +1,4 @@
-// Reads a file's header front to back through one small window, so memory is bounded whatever the header claims.
+// Reads a file's header through one small window, so memory is bounded whatever the header claims.
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ T load_le(const std::byte* bytes) {
 class HeaderCursor {
  public:
   static constexpr std::uint64_t kWindow = 64U << 10U;
+  static constexpr std::uint64_t kJumpWindow = 4U << 10U;  // what is read where the cursor jumped to
 
   // Reads [0, min(end, source.size())). The source must outlive the cursor.
   HeaderCursor(ByteSource& source, std::uint64_t end);
@@ -37,6 +38,10 @@ class HeaderCursor {
 
   Status read(std::span<std::byte> out);
   Status skip(std::uint64_t count);
+  Status move_to(std::uint64_t position);
+  // Returns the next `count` bytes (at most kWindow), or all that remain if they are fewer, and stays where it is. They
+  // are valid until the next call.
+  Result<std::span<const std::byte>> ahead(std::uint64_t count);
   // Checks `count` against the remaining bytes before it allocates.
   Result<std::string> text(std::uint64_t count);
   template <class T>

@@ -11,7 +11,6 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "format/layout.h"
 #include "format/npy_header.h"
 
 namespace weft {
@@ -399,8 +398,7 @@ Status TorchTensors::Search::walk_sparse(const std::vector<Value>& arguments, st
 }
 
 Status TorchTensors::Search::add(Result<FoundTensor> tensor) {
-  to_.add_named(name_.empty() ? "tensor" : name_, std::move(tensor), std::exchange(bytes_, 0));
-  return {};
+  return to_.list_.add(std::move(tensor), {name_.empty() ? "tensor" : name_, std::exchange(bytes_, 0), "", {}, {}});
 }
 
 // Arguments: storage, offset, shape, strides, and more that differ between versions.
@@ -480,28 +478,6 @@ Result<FoundTensor> TorchTensors::Search::numpy_array(Value bytes, Value dtype, 
 Status TorchTensors::add(const Pickle& pickle, Pickle::Value value, std::string_view prefix, std::uint64_t pickle_at,
                          const StoragePlace& storages) {
   return Search(*this, pickle, pickle_at, storages).run(value, prefix);
-}
-
-void TorchTensors::finish() {
-  const auto place = [](const FoundTensor& tensor) {
-    return tensor.parts.empty() ? Range{} : Range{tensor.parts.front().offset, tensor.parts.front().length};
-  };
-  std::ranges::stable_sort(layout_.tensors, {}, place);
-}
-
-void TorchTensors::add_named(std::string name, Result<FoundTensor> tensor, std::uint64_t bytes) {
-  if (tensor.ok())
-    if (Status named = check_tensor_name(name, layout_.tensors.size()); !named.ok()) tensor = named.error();
-  if (!tensor.ok()) return hide(layout_, {std::move(name), bytes, tensor.error().message, {}, {}});
-  tensor->name = unused_name(std::move(name));
-  layout_.tensors.push_back(*std::move(tensor));
-}
-
-std::string TorchTensors::unused_name(std::string name) {
-  std::uint32_t& used = names_[name];  // the reference stays valid while other names are added
-  for (++used; used > 1; ++used)
-    if (std::string other = fmt::format("{}~{}", name, used); names_.try_emplace(other, 1).second) return other;
-  return name;
 }
 
 }  // namespace weft

@@ -5,9 +5,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "format/pickle.h"
+#include "format/tensor_list.h"
 #include "weft/content.h"
 #include "weft/model/format.h"
 #include "weft/result.h"
@@ -18,28 +18,22 @@ namespace weft {
 // reason, one phrase.
 using StoragePlace = std::function<Result<Range>(std::string_view key)>;
 
-// Adds the tensors of one file to a layout. A tensor is named by the keys that lead to it, joined by dots. A second
-// tensor of the same name gets "~2". One thread.
+// Adds the tensors of one file to a layout. A tensor is named by the keys that lead to it, joined by dots. One thread.
 class TorchTensors {
  public:
-  explicit TorchTensors(Layout& layout) : layout_(layout) {}
+  explicit TorchTensors(Layout& layout) : list_(layout) {}
 
   // Adds the tensors of a value, named below `prefix`. `pickle_at` is the offset of the pickle in the file.
   // Errc::unsupported: the value is nested too deeply, or its parts are shared too often.
   Status add(const Pickle& pickle, Pickle::Value value, std::string_view prefix, std::uint64_t pickle_at,
              const StoragePlace& storages);
   // Sorts the tensors as a layout has them. Call it at the end.
-  void finish();
+  void finish() { list_.finish(); }
 
  private:
   class Search;
 
-  // Adds a tensor, or hides one with the reason and its bytes.
-  void add_named(std::string name, Result<FoundTensor> tensor, std::uint64_t bytes);
-  std::string unused_name(std::string name);
-
-  Layout& layout_;
-  std::unordered_map<std::string, std::uint32_t> names_;  // of tensors, and how often each was used
+  TensorList list_;
 };
 
 }  // namespace weft

@@ -216,6 +216,58 @@ def write_torch():
     write(target, "long", b"\x80\2\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.N.\0")
 
 
+def protobuf(*fields):
+    """fields: (number, value). A value is a number, or bytes, or a text."""
+    def varint(value):
+        out = b""
+        while value >= 128:
+            out += bytes([value & 127 | 128])
+            value >>= 7
+        return out + bytes([value])
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            out += varint(number << 3 | 2) + varint(len(data)) + data
+    return out
+
+
+def write_onnx():
+    target = "onnx"
+
+    def tensor(name, kind, shape, *data):
+        return protobuf(*((1, dimension) for dimension in shape), (2, kind), (8, name), *data)
+
+    def model(graph, *more):
+        return protobuf((1, 10), (2, "pytorch"), (3, "2.9"), (6, b"\0"), (7, graph), *more)
+
+    def external(**entries):
+        return *((13, protobuf((1, key), (2, value))) for key, value in entries.items()), (14, 1)
+
+    raw = tensor("w", 1, (2, 1), (9, b"01234567"))
+    constant = protobuf((2, "c_out"), (4, "Constant"), (5, protobuf((1, "value"), (5, tensor("", 7, (), (9, b"01234567"))), (20, 4))))
+    body = protobuf((1, constant), (5, tensor("bias", 11, (1,), (10, b"01234567"))))
+    branch = protobuf((3, "if"), (4, "If"), (5, protobuf((1, "then_branch"), (6, body), (20, 5))))
+    sparse = protobuf((1, tensor("s", 1, (1,), (9, b"0123"))), (2, tensor("", 7, (1,), (9, b"01234567"))), (3, 9))
+    write(target, "graph", model(protobuf((1, constant), (1, branch), (2, "main"), (5, raw), (5, raw), (15, sparse))))
+    write(target, "numbers", model(protobuf((5, tensor("f", 1, (2,), (4, b"01234567"))), (5, tensor("i", 7, (2,), (7, b"\1\2"))),
+                                            (5, tensor("h", 10, (1,), (5, 15360))), (5, tensor("t", 8, (1,), (6, "text"))))))
+    write(target, "external", model(protobuf(
+        (5, tensor("a", 1, (2,), *external(location="d", offset="56", length="8"))),
+        (5, tensor("b", 1, (2,), *external(location="./d"))), (5, tensor("c", 1, (2,), *external(location="../d", length="8"))),
+        (5, tensor("e", 1, (2,), *external(location="d", offset="60"))), (5, tensor("g", 1, (2,), *external(location="none"))))))
+    function = protobuf((1, "f"), (7, constant), (11, protobuf((1, "alpha"), (5, tensor("", 2, (), (9, b"x"))))))
+    write(target, "more", model(protobuf((5, raw)), (14, protobuf((1, "author"), (2, "me"))), (25, function),
+                                (20, protobuf((1, protobuf((5, raw))), (2, protobuf((1, constant)))))))
+    write(target, "group", model(protobuf((5, raw))) + b"\x4b\x4c")
+    deep = protobuf((5, raw))
+    for _ in range(40):
+        deep = protobuf((1, protobuf((5, protobuf((1, "g"), (6, deep))))))
+    write(target, "deep", model(deep))
+
+
 def write_bases():
     target = "bases"
     write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
@@ -381,4 +433,5 @@ if __name__ == "__main__":
     write_gguf()
     write_npy()
     write_npz()
+    write_onnx()
     write_torch()

@@ -7,6 +7,7 @@
 #include "allocation.h"
 #include "base/limits.h"
 #include "builders.h"
+#include "protobufs.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -119,6 +120,7 @@ TEST_CASE("a source that fails to read is no malformed file") {
   std::vector<Sample> all = samples();
   all.push_back({"blob", all[1].bytes});
   all.push_back({"m.npz", zip_file({{"a.npy", all[2].bytes}, {"b.npy", all[3].bytes}})});
+  all.push_back({"m.onnx", onnx_with(onnx_raw("w", 1, {20'000}, std::string(80'000, 'x')) + pb_bytes(12, "text"))});
   for (const Sample& sample : all) {
     CAPTURE(sample.name);
     unsigned good_reads = 0;

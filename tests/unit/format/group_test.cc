@@ -1,37 +1,17 @@
 // Formats that parse a group of files.
 #include <doctest/doctest.h>
 
-#include <map>
-#include <memory>
-
 #include "builders.h"
 #include "fakes/pieces_format.h"
+#include "memory_group.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
 
-class MemoryGroup final : public FormatInput {
- public:
-  MemoryGroup(std::string_view main, const std::map<std::string, std::string>& others) : main_(main) {
-    for (const auto& [path, text] : others) others_.emplace(path, std::make_unique<MemorySource>(text));
-  }
-  std::string_view name() const override { return "m.pieces"; }
-  ByteSource& main() override { return main_; }
-  Result<ByteSource*> beside(std::string_view path) override {
-    const auto found = others_.find(std::string(path));
-    if (found == others_.end()) return Error{Errc::not_found, "no such file"};
-    return found->second.get();
-  }
-
- private:
-  MemorySource main_;
-  std::map<std::string, std::unique_ptr<MemorySource>> others_;
-};
-
 Result<Layout> parse(std::string_view text) {
-  MemoryGroup group(text, {{"a.bin", std::string(100, 'a')}, {"sub/b.bin", std::string(100, 'b')}});
+  MemoryGroup group("m.pieces", text, {{"a.bin", std::string(100, 'a')}, {"sub/b.bin", std::string(100, 'b')}});
   return parse_file("dir/m.pieces", group, pieces_formats());
 }
 
