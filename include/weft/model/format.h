@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/dtype.h"
+#include "weft/grid.h"
 #include "weft/model/hidden_tensor.h"
 #include "weft/result.h"
 
@@ -49,6 +50,10 @@ struct TensorPart {
 // order. With strides, element (i, j, ...) is i * strides[0] + j * strides[1] + ... elements from the start, and the
 // memory ends with the last element. Strides may leave out elements of C order or use them many times. A part's end
 // cuts no element.
+//
+// A tensor in boxes (shards, chunks) has a grid instead of strides. Each part is then a cell of the grid, with its
+// padding: the elements of the cell in C order. The cells come in C order too. A tensor has no grid if its cells
+// without their padding are its elements in C order: they are its parts. format/boxes.h makes both.
 struct FoundTensor {
   std::string name;  // UTF-8, as in the file
   DType dtype = DType::u8;
@@ -56,13 +61,14 @@ struct FoundTensor {
   std::vector<TensorPart> parts;  // none if a dimension is 0
   Strides strides;                // none: C order. Else one for each dimension; not for packed or quantized types
   std::string descr;  // only for DType::npy_other, or big-endian / Fortran-order npy: the npy header's dict text
+  Borders grid = {};  // none: it does not lie in boxes. Not for packed or quantized types
 };
 
 // The result of a format. Tensors are sorted by (file, offset, length) of their first parts. Parts lie within their
 // files. Tensors may overlap, as tied ones do.
 struct Layout {
-  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip"; for an opaque file the kind of container
-                       // (weft/model/records.h), or ""
+  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip"; for an opaque file the kind of
+                       // container (weft/model/records.h), or ""
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
   std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, as texts; bounded by limits.h
