@@ -55,7 +55,8 @@ std::string_view why_no_tensors(const File& file) {
 }
 
 std::string_view globals_of(const File& file, std::string_view key) {
-  return file.format.empty() || file.format == "torch zip" ? value_of(file, key) : std::string_view();
+  const bool pickled = file.format == "torch zip" || file.format == "dcp";
+  return file.format.empty() || pickled ? value_of(file, key) : std::string_view();
 }
 
 std::string_view remark_on(const File& file) {

@@ -48,7 +48,7 @@ TEST_CASE("only a file without a format says why it has no tensors") {
   CHECK(why_no_tensors(file).empty());
   file.metadata = {{std::string(kGlobals), "os.system"}};
   CHECK(globals_of(file, kGlobals).empty());
-  for (const char* format : {"torch zip", ""}) {
+  for (const char* format : {"torch zip", "dcp", ""}) {
     file.format = format;
     CHECK(globals_of(file, kGlobals) == "os.system");
     CHECK(globals_of(file, kOtherGlobals).empty());
