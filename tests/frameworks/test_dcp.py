@@ -23,13 +23,13 @@ def all_ranks(area, action, *arguments):
 
 @pytest.fixture(scope="module")
 def published(area):
-    """Models: mixed, fsdp2, and two copies of mixed that lack a part."""
+    """Models: mixed, fsdp2, shards (in safetensors files), and lacking, a copy of mixed without a part."""
     source, whole = area / "dcp", area / "dcp-whole"
     for directory in source, whole:
         directory.mkdir()
     all_ranks(area, "save", source, whole)
     store = Store(area / "dcp-store")
-    for name in "mixed", "fsdp2":
+    for name in "mixed", "fsdp2", "shards":
         store.publish(source / name, name=name)
     lacking = area / "dcp-lacking"
     lacking.mkdir()
@@ -49,7 +49,7 @@ def assert_equal(path, tensor, name):
     numpy.testing.assert_array_equal(got, tensor.numpy(), err_msg=name)
 
 
-@pytest.mark.parametrize("model", ["mixed", "fsdp2"])
+@pytest.mark.parametrize("model", ["mixed", "fsdp2", "shards"])
 def test_each_tensor_is_the_full_tensor(published, model):
     _, mount, whole = published
     expected = torch.load(whole / f"{model}.pt", weights_only=True)

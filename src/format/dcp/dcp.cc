@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -18,6 +22,7 @@
 #include "format/torch_globals.h"
 #include "format/torch_zip.h"
 #include "format/zip_directory.h"
+#include "weft/model/manifest.h"
 
 namespace weft {
 namespace {
@@ -26,18 +31,11 @@ Error hidden_shard(std::string why) {
   return Error{Errc::unsupported, std::move(why)};
 }
 
-// The tensor of one torch.save in a slice of a file.
-Result<FoundTensor> tensor_in(SliceSource& slice) {
-  WEFT_TRY(const ZipDirectory members, ZipDirectory::read(slice));
-  WEFT_TRY(Layout layout, read_torch_zip(slice, members));
-  if (layout.tensors.size() != 1) return hidden_shard("a shard that is not one tensor of PyTorch");
-  return std::move(layout.tensors.front());
-}
-
 // Reads one checkpoint once.
 class DcpCheckpoint {
  public:
-  DcpCheckpoint(FormatInput& files, Layout& layout) : files_(files), layout_(layout) {}
+  DcpCheckpoint(FormatInput& files, Layout& layout, std::vector<std::string>& globals)
+      : files_(files), layout_(layout), globals_(globals), known_globals_(globals.begin(), globals.end()) {}
 
   Status add(const DcpItem& item);
   void finish();
@@ -51,11 +49,14 @@ class DcpCheckpoint {
 
   // Errors of these that is_malformed() are reasons to hide the tensor. The others come from the source.
   Result<FoundTensor> tensor_of(const DcpItem& item);
+  Result<Layout> saved_in(SliceSource& slice);
   Result<FoundTensor> shard_of(const DcpPlace& place);
   Result<ShardFile*> file_of(const std::string& name);
 
   FormatInput& files_;
   Layout& layout_;
+  std::vector<std::string>& globals_;
+  std::unordered_set<std::string> known_globals_;
   std::map<std::string, std::optional<ShardFile>> opened_;  // no file: it is not there
 };
 
@@ -82,7 +83,11 @@ Status DcpCheckpoint::add(const DcpItem& item) {
 
 // A tensor of one shard may have strides, as one that was transposed.
 Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
-  if (!item.why.empty()) return hidden_shard(item.why);
+  if (!item.why.empty()) {
+    for (const DcpShard& shard : item.shards)
+      if (shard.place) static_cast<void>(shard_of(*shard.place));  // for its globals
+    return hidden_shard(item.why);
+  }
   std::vector<TensorBox> boxes;
   FoundTensor whole;
   whole.shape = *item.shape;
@@ -96,7 +101,7 @@ Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
     whole.dtype = one.dtype;
     if (!one.parts.empty()) boxes.push_back({one.parts[0].file, one.parts[0].offset, shard.begin, shard.size});
   }
-  if (boxes.empty()) return hidden_shard("its shards have no elements");
+  if (item.shards.empty()) return hidden_shard("it has no shards");
   WEFT_CHECK(place_boxes(whole, std::move(boxes)));
   return whole;
 }
@@ -112,12 +117,27 @@ Result<FoundTensor> DcpCheckpoint::shard_of(const DcpPlace& place) {
   if (place.length > file->bytes_left) return hidden_shard("its shards overlap others");
   file->bytes_left -= place.length;
   SliceSource slice(*file->source, {place.offset, place.length});
-  WEFT_TRY(FoundTensor tensor, tensor_in(slice));
+  WEFT_TRY(Layout saved, saved_in(slice));
+  if (saved.tensors.size() != 1) return hidden_shard("a shard that is not one tensor of PyTorch");
+  FoundTensor tensor = std::move(saved.tensors.front());
   for (TensorPart& part : tensor.parts) {
     part.file = file->number;
     part.offset += place.offset;
   }
   return tensor;
+}
+
+// Reads a file of torch.save, and notes the globals that it names.
+Result<Layout> DcpCheckpoint::saved_in(SliceSource& slice) {
+  WEFT_TRY(const ZipDirectory members, ZipDirectory::read(slice));
+  WEFT_TRY(Layout saved, read_torch_zip(slice, members));
+  for (const auto& [key, value] : saved.metadata) {
+    if (key != kGlobals) continue;
+    for (const std::string_view name : split(value, ' '))
+      if (globals_.size() < limits::kPickleGlobalsMax && known_globals_.emplace(name).second)
+        globals_.emplace_back(name);
+  }
+  return saved;
 }
 
 // DCP writes all files into one directory.
@@ -169,7 +189,7 @@ class Dcp final : public Format {
     DcpMetadata metadata;
     Status read = read_metadata(files.main(), metadata);
     if (read.ok()) {
-      DcpCheckpoint checkpoint(files, layout);
+      DcpCheckpoint checkpoint(files, layout, metadata.globals);
       for (const DcpItem& item : metadata.items) WEFT_CHECK(checkpoint.add(item));
       checkpoint.finish();
     } else {

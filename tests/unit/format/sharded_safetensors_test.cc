@@ -94,7 +94,7 @@ TEST_CASE("sharded safetensors: shards of rows and of columns are tensors of the
 
 TEST_CASE("sharded safetensors: shards that do not fit together are hidden") {
   const Shard first{"w", "[2,1]", "[0,0]", "ad"};
-  CHECK(why_hidden(first, {"w", "[2,1]", "[0,0]", "be"}) == "two of its boxes overlap");
+  CHECK(why_hidden(first, {"w", "[2,1]", "[0,0]", "be"}).find("overlap") != std::string::npos);
   CHECK(why_hidden(first, {"w", "[2,1]", "[0,2]", "be"}).find("no grid") != std::string::npos);
   CHECK(why_hidden(first, {"w", "[1,1]", "[1,1]", "b"}).find("missing") != std::string::npos);
   CHECK(why_hidden(first, {"w", "[2]", "[2]", "be"}).find("dimensions") != std::string::npos);
