@@ -33,8 +33,7 @@ std::vector<std::uint64_t> borders_of(std::span<const TensorBox> boxes, std::siz
   }
   borders.push_back(end);
   std::ranges::sort(borders);
-  const auto twice = std::ranges::unique(borders);
-  borders.erase(twice.begin(), twice.end());
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
   return borders;
 }
 

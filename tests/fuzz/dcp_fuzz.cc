@@ -19,8 +19,9 @@ std::string number(std::uint64_t value, unsigned bytes) {
 // A member of an archive, and its entry in the directory. Flags, method, time and checksum are 0.
 void add_member(std::string& members, std::string& entries, const std::string& name, const std::string& bytes) {
   const std::string sizes = number(bytes.size(), 4) + number(bytes.size(), 4) + number(name.size(), 2);
-  const std::string common = number(0, 12) + sizes + number(0, 2);
-  entries += "PK\1\2" + number(20, 2) + number(20, 2) + common + number(0, 10) + number(members.size(), 4) + name;
+  const std::string common = std::string(12, '\0') + sizes + number(0, 2);
+  entries +=
+      "PK\1\2" + number(20, 2) + number(20, 2) + common + std::string(10, '\0') + number(members.size(), 4) + name;
   members += "PK\3\4" + number(20, 2) + common + name + bytes;
 }
 

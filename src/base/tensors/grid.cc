@@ -186,8 +186,7 @@ std::vector<std::uint64_t> Grid::cells_in(Range range) const {
   Met met(*this, range.offset, end - 1);
   met.add(0, 0, true, true);
   std::ranges::sort(met.cells);
-  const auto twice = std::ranges::unique(met.cells);
-  met.cells.erase(twice.begin(), twice.end());
+  met.cells.erase(std::unique(met.cells.begin(), met.cells.end()), met.cells.end());
   return std::move(met.cells);
 }
 
