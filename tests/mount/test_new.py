@@ -237,6 +237,9 @@ BAD_DRAFTS = {
                                                    ["__0_0.distcp: ", "without .metadata", ELSEWHERE]),
     "a distributed checkpoint without a part": (lambda draft: (draft / ".metadata").write_bytes(dcp_metadata(["__1_0.distcp"])),
                                                 [".metadata: ", "the part __1_0.distcp, which is not here", ELSEWHERE]),
+    "a distributed checkpoint with a broken index": (
+        lambda draft: [(draft / name).write_bytes(b"x") for name in (".metadata", "__0_0.distcp")],
+        [".metadata: does not say which parts belong to it: "]),
     "a safetensors file that is cut off": (lambda draft: (draft / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{"),
                                            ["m.safetensors: "]),
 }
