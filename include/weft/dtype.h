@@ -1,4 +1,4 @@
-// Element types of tensors (base/dtype.cc): all types of safetensors, npy and GGUF. Their numbers are stored in
+// Element types of tensors (base/tensors/dtype.cc): all types of safetensors, npy and GGUF. Their numbers are stored in
 // manifests: never renumber, only append. A type has blocks (block_elements logical elements in block_bytes bytes); a
 // plain type has one element per block. Sources: safetensors README, numpy.lib.format, ggml.h (block sizes of GGUF
 // quantised types).

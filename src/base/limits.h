@@ -71,7 +71,6 @@ inline constexpr std::uint64_t kDraftReservePart = 100;         // and a hundred
 inline constexpr std::uint64_t kCacheReservePart = 20;          // caches leave a twentieth of the disk free
 inline constexpr std::uint64_t kTrainerStateMax = 64U << 20U;   // trainer_state.json of a checkpoint
 inline constexpr std::size_t kTrainerValuesMax = 4U << 20U;     // JSON values in it
-inline constexpr std::uint64_t kCheckpointMetadataMax = 256U << 20U;  // .metadata of a distributed checkpoint
 inline constexpr std::size_t kMessageMax = 16U << 10U;
 inline constexpr std::size_t kMetricsMax = 256;
 inline constexpr std::size_t kMetricTextMax = 256;

@@ -14,6 +14,7 @@
 #include "os/entries.h"
 #include "os/open_beneath.h"
 #include "os/tree_walk.h"
+#include "weft/model/format.h"
 
 namespace weft {
 namespace {
@@ -83,10 +84,10 @@ class Check {
   // Refuses a distributed checkpoint with missing parts: its ranks on other nodes wrote into the new/ of their own
   // node.
   Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& inside) {
-    const auto is_part = [](const std::string& name) { return name.ends_with(".distcp"); };
+    const auto is_part = [](const std::string& name) { return name.ends_with(kCheckpointShardSuffix); };
     const auto part = std::ranges::find_if(names, is_part);
-    if (std::ranges::find(names, ".metadata") != names.end())
-      return check_parts(directory, names, inside + ".metadata");
+    if (std::ranges::find(names, kCheckpointMetadata) != names.end())
+      return check_parts(directory, names, inside, part != names.end());
     if (part == names.end()) return {};
     return invalid(
         inside + *part,
@@ -94,25 +95,22 @@ class Check {
         "a shared file system and `weft import` it");
   }
 
-  // `names` are sorted: the text is the user's, and may name as many parts as it has room for.
-  Status check_parts(int directory, const std::vector<std::string>& names, const std::string& where) {
-    WEFT_TRY(const std::string text, read_text_at(directory, ".metadata", limits::kCheckpointMetadataMax, where));
-    constexpr std::string_view kSuffix = ".distcp";
-    for (std::size_t at = text.find(kSuffix); at != text.npos; at = text.find(kSuffix, at + 1)) {
+  // `names` are sorted: the text is the user's, and may name as many parts as it has room for. Without parts beside it
+  // the file may be another program's.
+  Status check_parts(int directory, const std::vector<std::string>& names, const std::string& inside, bool has_parts) {
+    const std::string name(kCheckpointMetadata), where = inside + name;
+    WEFT_TRY(std::string text, read_text_at(directory, name, limits::kPickleMax, where));
+    const auto parts = files_of_checkpoint(std::move(text));
+    if (!parts.ok() && !has_parts) return {};
+    if (!parts.ok()) return invalid(where, "does not say which parts belong to it: " + parts.error().message);
+    for (const std::string& part : *parts) {
       WEFT_CHECK(count_step());
-      std::size_t begin = at;
-      while (begin > 0 && is_name_byte(text[begin - 1])) --begin;
-      const std::string name(text.substr(begin, at + kSuffix.size() - begin));
-      if (!std::ranges::binary_search(names, name))
+      if (!std::ranges::binary_search(names, part))
         return invalid(where, fmt::format("names the part {}, which is not here: its rank wrote on another node; save "
                                           "to a shared file system and `weft import` it",
-                                          printable(name)));
+                                          printable(part)));
     }
     return {};
-  }
-
-  static bool is_name_byte(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   }
 
   const int root_;

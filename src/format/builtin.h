@@ -8,6 +8,7 @@ namespace weft {
 const Format& safetensors_format();
 const Format& gguf_format();
 const Format& npy_format();
+const Format& dcp_format();
 const Format& archive_format();
 const Format& onnx_format();
 

@@ -91,6 +91,19 @@ Result<std::optional<std::uint64_t>> memory_of(const FoundTensor& tensor) {
   return std::optional(*bytes);
 }
 
+Status check_grid(const FoundTensor& tensor) {
+  if (!tensor.strides.empty()) return broken(tensor, "it has strides and a grid");
+  const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
+  if (!grid.ok()) return broken(tensor, grid.error().message);
+  if (grid->cells_are_runs()) return broken(tensor, "it needs no grid");
+  if (grid->cells() != tensor.parts.size()) return broken(tensor, "it has other parts than cells");
+  for (std::size_t i = 0; i < tensor.parts.size(); ++i)
+    if (tensor.parts[i].length != grid->cell_bytes(i))
+      return broken(
+          tensor, fmt::format("expected {} bytes for cell {}, got {}", grid->cell_bytes(i), i, tensor.parts[i].length));
+  return {};
+}
+
 Status check_parts(const Layout& layout, const FoundTensor& tensor) {
   std::uint64_t sum = 0;
   for (const TensorPart& part : tensor.parts) {
@@ -100,6 +113,7 @@ Status check_parts(const Layout& layout, const FoundTensor& tensor) {
       return broken(tensor, "a part cuts an element");
     if (__builtin_add_overflow(sum, part.length, &sum)) return broken(tensor, "its parts exceed 2^64 bytes");
   }
+  if (!tensor.grid.empty()) return check_grid(tensor);
   WEFT_TRY(const std::optional<std::uint64_t> memory, memory_of(tensor));
   if (memory && *memory != sum)
     return broken(tensor, fmt::format("expected parts of {} bytes together, got {}", *memory, sum));

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "base/json_value.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "format/builtin.h"
@@ -20,6 +21,9 @@ namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;  // bytes of the header's length
 
+// Of a shard of a distributed checkpoint: {name: {"saved_offsets": [begin, …]}}, as a text.
+constexpr std::string_view kShardingInfo = "DCP_SHARDING_INFO";
+
 constexpr std::array kElementTypes = {
     DType::boolean, DType::u8,          DType::i8,          DType::f8_e5m2, DType::f8_e4m3, DType::f8_e8m0,
     DType::f4,      DType::f6_e2m3,     DType::f6_e3m2,     DType::i16,     DType::u16,     DType::f16,
@@ -31,6 +35,7 @@ class HeaderReader final : public StrictHandler {
  public:
   explicit HeaderReader(Layout& layout) : layout_(layout) {}
   std::vector<RegionTensor> take_tensors() { return std::move(tensors_); }
+  std::string take_sharding_info() { return std::move(sharding_info_); }
   // The first value that only the reference implementation may read; nullopt: none.
   const std::optional<Error>& other_spelling() const { return other_spelling_; }
 
@@ -78,6 +83,7 @@ class HeaderReader final : public StrictHandler {
   At at_ = At::document;
   bool has_metadata_ = false;
   std::string metadata_key_;
+  std::string sharding_info_;
   Entry entry_;
   std::optional<Error> other_spelling_;
 };
@@ -178,6 +184,7 @@ Status HeaderReader::on_key(std::string_view name) {
 
 Status HeaderReader::on_text(std::string_view value) {
   if (at_ == At::metadata_text) {
+    if (metadata_key_ == kShardingInfo) sharding_info_ = value;
     keep_metadata(layout_, metadata_key_, value);
     at_ = At::metadata;
     return {};
@@ -304,6 +311,36 @@ void keep_last_texts(Layout& layout) {
   layout.metadata = std::move(kept);
 }
 
+std::optional<Shape> saved_offsets(const JsonValue& info, const FoundTensor& tensor) {
+  const JsonValue* const entry = info.find(tensor.name);
+  const JsonValue* const offsets = entry == nullptr ? nullptr : entry->find("saved_offsets");
+  if (offsets == nullptr || offsets->array() == nullptr || offsets->array()->size() != tensor.shape.size())
+    return std::nullopt;
+  Shape begin;
+  for (const JsonValue& offset : *offsets->array()) {
+    if (offset.number() == nullptr) return std::nullopt;
+    begin.push_back(*offset.number());
+  }
+  return begin;
+}
+
+// Sets FoundTensor::begin of all tensors. Returns false and sets none if the text does not have it for each tensor.
+bool set_begins(std::string_view sharding_info, std::vector<FoundTensor>& tensors) {
+  if (sharding_info.empty()) return false;
+  const JsonBounds bounds{.depth_max = 4, .values_max = (tensors.size() + 1) * (limits::kDimensionsMax + 2)};
+  const auto info = JsonValue::parse(sharding_info, bounds);
+  if (!info.ok()) return false;
+  for (FoundTensor& tensor : tensors) {
+    auto begin = saved_offsets(*info, tensor);
+    if (!begin) {
+      for (FoundTensor& one : tensors) one.begin.clear();
+      return false;
+    }
+    tensor.begin = *std::move(begin);
+  }
+  return true;
+}
+
 class Safetensors final : public Format {
  public:
   std::string_view name() const override { return "safetensors"; }
@@ -326,6 +363,7 @@ class Safetensors final : public Format {
         .begin = kLengthBytes + header.size(), .file_size = source.size(), .alignment = 1, .last_counts = true};
     std::string().swap(header);  // frees up to 100 MB before the tensors are copied
     WEFT_TRY(layout.tensors, place_tensors(data, reader.take_tensors()));
+    layout.sharded = set_begins(reader.take_sharding_info(), layout.tensors);
     return layout;
   }
 };

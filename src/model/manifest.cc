@@ -55,7 +55,8 @@ std::string_view why_no_tensors(const File& file) {
 }
 
 std::string_view globals_of(const File& file, std::string_view key) {
-  return file.format.empty() || file.format == "torch zip" ? value_of(file, key) : std::string_view();
+  const bool pickled = file.format == "torch zip" || file.format == "dcp";
+  return file.format.empty() || pickled ? value_of(file, key) : std::string_view();
 }
 
 std::string_view remark_on(const File& file) {
@@ -87,6 +88,8 @@ class Outline {
     add(tensor.descr);
     add(std::uint64_t{tensor.strides.size()});
     for (const std::uint64_t stride : tensor.strides) add(stride);
+    add(std::uint64_t{tensor.grid.size()});
+    for (const std::uint64_t border : tensor.grid) add(border);
   }
   void add(const File& file) {
     add(file.path);
@@ -139,12 +142,14 @@ std::uint64_t stored_bytes(const File& file, const Tensor& tensor) {
 
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor) {
   if (!tensor.scattered()) return tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
-  constexpr std::string_view kWhat = "weft-scattered-1";
+  constexpr std::string_view kWhat = "weft-scattered-2";
   Sha256 digest;
   digest.update(std::as_bytes(std::span(kWhat)));
   const auto add = [&digest](std::uint64_t number) { digest.update(std::as_bytes(std::span(&number, 1))); };
-  add(tensor.strides.size());
-  for (const std::uint64_t stride : tensor.strides) add(stride);
+  for (const std::vector<std::uint64_t>* numbers : {&tensor.strides, &tensor.grid}) {
+    add(numbers->size());
+    for (const std::uint64_t number : *numbers) add(number);
+  }
   for (const TensorRun& run : tensor.runs) {
     const ContentId& id = manifest.files[run.file].extents[run.extent].id;
     for (const std::uint64_t number : {id.length, run.offset, run.length}) add(number);

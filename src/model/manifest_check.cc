@@ -78,16 +78,30 @@ Status check_canonical(const Manifest& manifest, const File& file, const Tensor&
   if (tensor.extent != kNoExtent) return broken("expected runs or an extent, got both");
   if (!tensor.strides.empty() && tensor.strides == c_strides(tensor.shape))
     return broken("expected no strides for C order, got {}", shape_text(tensor.strides));
-  if (!tensor.strides.empty() || tensor.runs.size() > 1) return {};
+  if (!tensor.strides.empty() || !tensor.grid.empty() || tensor.runs.size() > 1) return {};
   const TensorRun& run = tensor.runs.front();
   if (&manifest.files[run.file] == &file && run.length == file.extents[run.extent].id.length)
     return broken("expected extent {}, got a run that is all of it", run.extent);
   return {};
 }
 
+// Checks that each run is a cell of the grid. Refuses a second encoding: runs in C order have no grid.
+Status check_grid(const Tensor& tensor) {
+  if (!tensor.strides.empty()) return broken("expected strides or a grid, got both");
+  WEFT_TRY(const Grid grid, Grid::of(tensor.dtype, tensor.shape, tensor.grid));
+  if (grid.cells() != tensor.runs.size())
+    return broken("expected a run for each of {} cells, got {}", grid.cells(), tensor.runs.size());
+  for (std::size_t i = 0; i < tensor.runs.size(); ++i)
+    if (tensor.runs[i].length != grid.cell_bytes(i))
+      return broken("expected {} bytes for cell {} of the grid, got {}", grid.cell_bytes(i), i, tensor.runs[i].length);
+  if (grid.cells_are_runs()) return broken("expected no grid, because its cells are the runs of a tensor in C order");
+  return {};
+}
+
 Status check_scattered(const Manifest& manifest, const File& file, const Tensor& tensor) {
   WEFT_TRY(const std::uint64_t bytes, check_runs(manifest, tensor));
   WEFT_CHECK(check_canonical(manifest, file, tensor));
+  if (!tensor.grid.empty()) return check_grid(tensor);
   if (tensor.dtype == DType::npy_other) return {};
   WEFT_TRY(const std::uint64_t elements, tensor_bytes(tensor.dtype, tensor.shape));
   if (elements > limits::kVersionBytesMax)
@@ -104,6 +118,7 @@ Status check_scattered(const Manifest& manifest, const File& file, const Tensor&
 Status check_place_of(const Manifest& manifest, const File& file, const Tensor& tensor) {
   if (!tensor.strides.empty() && (tensor.runs.empty() || tensor.dtype == DType::npy_other))
     return broken("expected strides of runs only");
+  if (!tensor.grid.empty() && tensor.runs.empty()) return broken("expected a grid of runs only");
   if (tensor.dtype == DType::npy_other && tensor.descr.empty())
     return broken("expected a numpy description of its type, got none");
   return tensor.scattered() ? check_scattered(manifest, file, tensor) : check_length(file, tensor);

@@ -22,7 +22,7 @@ constexpr std::uint64_t kStringBytes = 12;
 
 std::uint64_t encoded_bytes(const Tensor& tensor) {
   return kTableBytes + 2 * kStringBytes + tensor.name.size() + tensor.descr.size() +
-         8 * (tensor.shape.size() + tensor.strides.size()) + tensor.runs.size() * sizeof(fb::Run);
+         8 * (tensor.shape.size() + tensor.strides.size() + tensor.grid.size()) + tensor.runs.size() * sizeof(fb::Run);
 }
 
 std::uint64_t encoded_bytes(const HiddenTensor& hidden) {
@@ -112,8 +112,9 @@ class Encoder {
     auto descr = optional_text(tensor.descr);
     auto runs = structs<fb::Run>(tensor.runs);
     auto strides = vector(tensor.strides);
+    auto grid = vector(tensor.grid);
     return fb::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), tensor.extent, shape, descr, runs,
-                            strides);
+                            strides, grid);
   }
 
   Offset<fb::Architecture> put(const Architecture& architecture) {
@@ -279,6 +280,7 @@ class Decoder {
       return TensorRun{run->file(), run->extent(), run->offset(), run->length()};
     });
     copy_list(from.strides(), tensor.strides, [](std::uint64_t stride) { return stride; });
+    copy_list(from.grid(), tensor.grid, [](std::uint64_t border) { return border; });
     return tensor;
   }
 

@@ -32,9 +32,9 @@ bool is_json_number(std::string_view text) {
   return !rest.empty() && digits_off(rest).empty();
 }
 
-void write_shape(JsonWriter& json, const Shape& shape) {
-  json.key("shape").begin_array();
-  for (std::uint64_t dimension : shape) json.value(dimension);
+void write_numbers(JsonWriter& json, std::string_view key, const std::vector<std::uint64_t>& numbers) {
+  json.key(key).begin_array();
+  for (const std::uint64_t number : numbers) json.value(number);
   json.end_array();
 }
 
@@ -56,7 +56,7 @@ void write_hidden(JsonWriter& json, const File& file) {
     json.begin_object().member("name", std::string_view(hidden.name));
     if (hidden.dtype) {
       json.member("dtype", dtype_info(*hidden.dtype)->name);
-      write_shape(json, hidden.shape);
+      write_numbers(json, "shape", hidden.shape);
     }
     json.member("bytes", hidden.bytes).member("why", std::string_view(hidden.why)).end_object();
   }
@@ -88,17 +88,15 @@ void write_runs(JsonWriter& json, const Manifest& manifest, const Tensor& tensor
     json.member("offset", file.extents[run.extent].offset + run.offset).member("bytes", run.length).end_object();
   }
   json.end_array();
-  if (tensor.strides.empty()) return;
-  json.key("strides").begin_array();
-  for (const std::uint64_t stride : tensor.strides) json.value(stride);
-  json.end_array();
+  if (!tensor.strides.empty()) write_numbers(json, "strides", tensor.strides);
+  if (!tensor.grid.empty()) write_numbers(json, "grid", tensor.grid);
 }
 
 std::string tensor_line(const Manifest& manifest, const File& file, const Tensor& tensor) {
   JsonWriter json;
   json.begin_object().member("name", std::string_view(tensor.name)).member("file", std::string_view(file.path));
   json.member("dtype", dtype_info(tensor.dtype)->name);
-  write_shape(json, tensor.shape);
+  write_numbers(json, "shape", tensor.shape);
   if (tensor.extent != kNoExtent)
     write_content(json, file.extents[tensor.extent]);
   else

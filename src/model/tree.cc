@@ -32,7 +32,7 @@ std::size_t heap_bytes(const Manifest& manifest) {
              heap_bytes(file.metadata);
     for (const Tensor& tensor : file.tensors)
       bytes += heap_bytes(tensor.name) + heap_bytes(tensor.shape) + heap_bytes(tensor.descr) + heap_bytes(tensor.runs) +
-               heap_bytes(tensor.strides);
+               heap_bytes(tensor.strides) + heap_bytes(tensor.grid);
     for (const auto& [key, value] : file.metadata) bytes += heap_bytes(key) + heap_bytes(value);
     bytes += heap_bytes(file.hidden);
     for (const HiddenTensor& hidden : file.hidden)

@@ -82,10 +82,12 @@ Tensor place_tensor(FoundTensor found, const PartFiles& files, std::span<const s
   Tensor tensor{std::move(found.name), found.dtype, std::move(found.shape), kNoExtent, std::move(found.descr)};
   if (found.parts.empty()) return tensor;
   if (found.strides != c_strides(tensor.shape)) tensor.strides = std::move(found.strides);
+  tensor.grid = std::move(found.grid);
   for (const TensorPart& part : found.parts) tensor.runs.push_back(place_part(part, files, cuts));
   const TensorRun& first = tensor.runs.front();
   const bool whole = first.length == cuts[first.file][first.extent].length;
-  if (tensor.runs.size() > 1 || !tensor.strides.empty() || first.file != files.front() || !whole) return tensor;
+  const bool plain = tensor.strides.empty() && tensor.grid.empty();
+  if (tensor.runs.size() > 1 || !plain || first.file != files.front() || !whole) return tensor;
   tensor.extent = first.extent;
   std::vector<TensorRun>().swap(tensor.runs);  // there may be millions: clear() would keep its memory
   return tensor;

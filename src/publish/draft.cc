@@ -119,6 +119,7 @@ class HeaderReading {
   Result<std::vector<File>> files() {
     for (const Glimpse& one : glimpses_)
       WEFT_CHECK(check_source(drafts_[one.source].source, one.seen, drafts_[one.source].seen));
+    WEFT_CHECK(join_all_shards());
     WEFT_TRY(auto cuts, cut());
     std::vector<File> files;
     files.reserve(drafts_.size());
@@ -128,6 +129,24 @@ class HeaderReading {
   }
 
  private:
+  // The shards of a distributed checkpoint lie in one directory.
+  Status join_all_shards() {
+    std::map<std::string_view, std::vector<std::size_t>> by_directory;
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      const std::string_view path = drafts_[i].source.path;
+      if (found_[i].layout.sharded) by_directory[path.substr(0, path.rfind('/') + 1)].push_back(i);
+    }
+    for (const auto& [directory, numbers] : by_directory) {
+      std::vector<ShardedFile> files;
+      for (const std::size_t number : numbers)
+        files.push_back({drafts_[number].source.path.substr(directory.size()), &found_[number].layout});
+      WEFT_CHECK(join_shards(files));
+      for (std::size_t i = 1; i < numbers.size(); ++i)
+        found_[numbers.front()].files.push_back(static_cast<std::uint32_t>(numbers[i]));
+    }
+    return {};
+  }
+
   Result<std::vector<std::vector<Range>>> cut() const {
     std::vector<std::vector<Range>> runs(drafts_.size()), cuts(drafts_.size());
     const auto add = [](std::vector<std::vector<Range>>& to, const Found& found, const TensorPart& part) {

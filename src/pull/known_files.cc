@@ -135,6 +135,16 @@ bool is_reusable(const Manifest& manifest, const File& file, std::string_view pa
          find_file(manifest, FileRole::record_table, file.path) == nullptr;
 }
 
+// Returns, by the number of each file, whether tensors of another file lie in it: an import has to read both.
+std::vector<bool> lenders_of(const Manifest& manifest) {
+  std::vector<bool> lenders(manifest.files.size());
+  for (std::size_t i = 0; i < manifest.files.size(); ++i)
+    for (const Tensor& tensor : manifest.files[i].tensors)
+      for (const TensorRun& run : tensor.runs)
+        if (run.file != i) lenders[run.file] = true;
+  return lenders;
+}
+
 // Lists the model with this name. If no model has it, the page is empty.
 auto list_of(const std::string& name) {
   return [name](Snapshot& now, std::string_view /*from*/) -> Result<Page<ModelRow>> {
@@ -214,11 +224,13 @@ class KnownSearch {
     if (tensors_ > kTensorsMax || !seen_.insert(row.manifest).second) return {};
     const auto manifest = load_manifest(store_, resolver_, row);
     if (!manifest.ok()) return manifest.error().code == Errc::cancelled ? Status{manifest.error()} : Status{};
+    const std::vector<bool> lenders = lenders_of(*manifest);
     for (const File& file : published_files(*manifest)) {
+      const bool lends = lenders[static_cast<std::size_t>(&file - manifest->files.data())];
       const Range whole{0, file.size};
       const auto same = file.sha256 ? by_sha256_.find(*file.sha256) : by_sha256_.end();
       if (same != by_sha256_.end())
-        for (const std::size_t number : same->second) note(number, row, *manifest, file);
+        for (const std::size_t number : same->second) note(number, row, *manifest, file, lends);
       if (same_name) guess(row, file.path, file, whole);
     }
     if (!same_name) return {};
@@ -229,12 +241,12 @@ class KnownSearch {
     return visited.ok() || visited.error().code != Errc::cancelled ? Status{} : visited;
   }
 
-  void note(std::size_t number, const VersionRow& row, const Manifest& manifest, const File& file) {
+  void note(std::size_t number, const VersionRow& row, const Manifest& manifest, const File& file, bool lends) {
     const HubFile& wanted = query_.files[number];
     if (found_[number] || wanted.size != file.size) return;
     KnownFile& known = found_[number].emplace();
     known = {wanted.path, spec_of(row), file.path, file.size, {}, 0, false};
-    known.is_reusable = row.kind == query_.kind && is_reusable(manifest, file, wanted.path);
+    known.is_reusable = row.kind == query_.kind && !lends && is_reusable(manifest, file, wanted.path);
     known.blobs = blobs_of(file, {0, file.size}).first;
   }
 

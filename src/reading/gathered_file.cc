@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "reading/box_reader.h"
 #include "weft/bytes/run_list.h"
 
 namespace weft {
@@ -14,6 +15,7 @@ std::uint64_t memory_bytes(const GatheredTensor& tensor) {
 }
 
 std::uint64_t data_bytes(const GatheredTensor& tensor) {
+  if (tensor.grid) return tensor.grid->bytes();
   if (tensor.strides.empty()) return memory_bytes(tensor);
   return element_count(tensor.shape).value_or(0) * tensor.element_bytes;
 }
@@ -42,6 +44,7 @@ class GatheredFile final : public OpenFile {
 
  private:
   Status read_data(std::uint64_t offset, std::span<std::byte> out) const {
+    if (tensor_.grid) return read_boxes(offset, out);
     if (tensor_.strides.empty()) return read_memory(offset, out);
     while (!out.empty()) {
       const auto [at, length] = piece_at(offset);
@@ -49,6 +52,16 @@ class GatheredFile final : public OpenFile {
       WEFT_CHECK(read_memory(at, part));
       out = out.subspan(part.size());
       offset += part.size();
+    }
+    return {};
+  }
+
+  Status read_boxes(std::uint64_t offset, std::span<std::byte> out) const {
+    BoxReader reader(*tensor_.grid, {offset, out.size()}, out);
+    for (const std::uint64_t cell : tensor_.grid->cells_in({offset, out.size()})) {
+      const GatheredTensor::Run& run = tensor_.runs[cell];
+      WEFT_CHECK(
+          reader.read_cell(cell, [&](std::uint64_t at, std::span<std::byte> to) { return read_run(run, at, to); }));
     }
     return {};
   }
@@ -72,11 +85,16 @@ class GatheredFile final : public OpenFile {
     for (auto run = run_at(tensor_.runs, offset); !out.empty(); ++run) {
       const std::uint64_t within = offset - run->offset;
       const auto part = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(run->length - within, out.size())));
-      WEFT_TRY(const std::size_t got, run->file->read(run->at + within, part));
-      if (got != part.size()) return Error{Errc::io, "a published file ended before its tensor"};
+      WEFT_CHECK(read_run(*run, within, part));
       out = out.subspan(part.size());
       offset += part.size();
     }
+    return {};
+  }
+
+  static Status read_run(const GatheredTensor::Run& run, std::uint64_t within, std::span<std::byte> out) {
+    WEFT_TRY(const std::size_t got, run.file->read(run.at + within, out));
+    if (got != out.size()) return Error{Errc::io, "a published file ended before its tensor"};
     return {};
   }
 

@@ -3,17 +3,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/content.h"
 #include "weft/dtype.h"
+#include "weft/grid.h"
 #include "weft/programs/vfs.h"
 
 namespace weft {
 
-// The tensor's memory is a sequence of runs of open files. Without strides the elements lie there in C order; with
-// strides, as FoundTensor (weft/model/format.h) defines. Runs and strides fit the shape, because the manifest was
+// The tensor's memory is a sequence of runs of open files. Without strides and grid the elements lie there in C order,
+// else as FoundTensor (weft/model/format.h) defines. Runs, strides and grid fit the shape, because the manifest was
 // checked.
 struct GatheredTensor {
   struct Run {
@@ -29,10 +31,12 @@ struct GatheredTensor {
   std::vector<Run> runs;
   Shape shape;
   Strides strides;
+  std::optional<Grid> grid;  // its cells are the runs
   std::uint64_t element_bytes = 1;
 };
 
-// Opens the file `head` ‖ elements in C order.
+// Opens the file `head` ‖ elements in C order. A read of a tensor with a grid reads one contiguous range of each cell
+// that it meets, in pieces of at most kBoxWindow bytes. Its memory is bounded.
 std::shared_ptr<OpenFile> open_gathered(GatheredTensor tensor);
 
 }  // namespace weft

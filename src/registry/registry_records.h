@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 11;  // 11: a version names its source, its manifest hidden tensors
+inline constexpr std::uint32_t kRegistryFormat = 12;  // 12: manifests have tensors in boxes
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

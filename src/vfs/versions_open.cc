@@ -121,6 +121,9 @@ Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const TreeVersionPoin
   gathered.shape = tensor.shape;
   gathered.strides = tensor.strides;
   gathered.element_bytes = dtype_info(tensor.dtype)->block_bytes;
+  if (!tensor.grid.empty()) {
+    WEFT_TRY(gathered.grid, Grid::of(tensor.dtype, tensor.shape, tensor.grid));
+  }
   for (const TensorRun& run : tensor.runs) {
     std::shared_ptr<OpenFile>& file = files[run.file];
     if (!file) {

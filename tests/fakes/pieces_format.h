@@ -1,8 +1,8 @@
 // A format for tests, whose tensors may be tied, strided, chunked, or in other files. A .pieces file consists of lines:
 //   NAME TYPE ROWS,COLUMNS STRIDES FILE:OFFSET:LENGTH...
-// STRIDES is "-" for none. FILE is "." for the .pieces file itself. Lines are sorted by the offsets of their bytes in a
-// file. A line "cut FILE:OFFSET:LENGTH" is a cut, and "hidden NAME BYTES WHY" a hidden tensor. The bytes after a line
-// "data" are the file's own data.
+// STRIDES is "-" for none, and "grid:BORDERS" for a grid. FILE is "." for the .pieces file itself. Lines are sorted by
+// the offsets of their bytes in a file. A line "cut FILE:OFFSET:LENGTH" is a cut, and "hidden NAME BYTES WHY" a hidden
+// tensor. The bytes after a line "data" are the file's own data.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,10 @@ class PiecesFormat final : public Format {
     if (info == nullptr) return Error{Errc::invalid, "expected a type"};
     tensor.dtype = info->type;
     tensor.shape = numbers(shape, ',');
-    tensor.strides = numbers(strides, ',');
+    constexpr std::string_view kGrid = "grid:";
+    const bool boxed = strides.starts_with(kGrid);
+    if (boxed) strides.erase(0, kGrid.size());
+    (boxed ? tensor.grid : tensor.strides) = numbers(strides, ',');
     while (words >> part) {
       WEFT_TRY(const TensorPart placed, part_of(part, files, layout));
       tensor.parts.push_back(placed);

@@ -268,6 +268,39 @@ def write_onnx():
     write(target, "deep", model(deep))
 
 
+def write_dcp():
+    """The files that the target puts beside the input have shards of one length, each a tensor of 2 x 2 floats."""
+    target = "dcp"
+    storage = b"(" + pickle_text("storage") + b"ctorch\nFloatStorage\n" + pickle_text("0") + pickle_text("cpu") + b"K\4tQ"
+    pickle = (b"\x80\2ctorch._utils\n_rebuild_tensor_v2\n(" + storage
+              + b"K\0(K\2K\2t(K\2K\1t\x89ccollections\nOrderedDict\n)RtR.")
+    length = 30 + len("m/data.pkl") + len(pickle) + 30 + len("m/data/0") + 16 + 46 + len("m/data.pkl") + 46 + len("m/data/0") + 22
+
+    def instance(name, **attributes):
+        pairs = b"".join(pickle_text(key) + value for key, value in attributes.items())
+        return f"ctorch.distributed.checkpoint.metadata\n{name}\n".encode() + b")\x81}(" + pairs + b"ub"
+
+    def size(numbers):
+        return b"ctorch\nSize\n(" + b"".join(b"K" + bytes([one]) for one in numbers) + b"t\x85R"
+
+    def metadata(shape, shards, more=b""):
+        chunks = [instance("ChunkStorageMetadata", offsets=size(begin), sizes=size((2, 2))) for begin, _, _ in shards]
+        tensor = instance("TensorStorageMetadata", size=size(shape), chunks=b"](" + b"".join(chunks) + b"e")
+        places = [instance("MetadataIndex", fqn=pickle_text("w"), offset=size(begin))
+                  + instance("_StorageInfo", relative_path=pickle_text(file), offset=b"M" + struct.pack("<H", at * length),
+                             length=b"M" + struct.pack("<H", length)) for begin, file, at in shards]
+        return b"\x80\2" + instance("Metadata", state_dict_metadata=b"}(" + pickle_text("w") + tensor + more + b"u",
+                                    storage_data=b"}(" + b"".join(places) + b"u") + b"."
+
+    first, second, third = ("a.distcp", 0), ("a.distcp", 1), ("b.distcp", 0)
+    write(target, "rows", metadata((4, 2), [((0, 0), *first), ((2, 0), *third)]))
+    write(target, "columns", metadata((2, 6), [((0, 4), *first), ((0, 0), *third), ((0, 2), *second)]))
+    write(target, "padded", metadata((2, 3), [((0, 0), *first), ((0, 2), *third)]))
+    write(target, "hole", metadata((4, 4), [((0, 0), *first), ((0, 2), *third), ((2, 0), *second)]))
+    write(target, "elsewhere", metadata((2, 2), [((0, 0), "../x", 0)]))
+    write(target, "value", metadata((2, 2), [((0, 0), *first)], pickle_text("step") + instance("BytesStorageMetadata")))
+
+
 def write_bases():
     target = "bases"
     write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
@@ -435,3 +468,4 @@ if __name__ == "__main__":
     write_npz()
     write_onnx()
     write_torch()
+    write_dcp()

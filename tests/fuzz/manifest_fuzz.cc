@@ -1,5 +1,6 @@
 // Decodes a manifest. An accepted manifest encodes, decodes to an equal one, and has a tree unless its names do not
 // fit. Seeds are manifests written by encode_manifest().
+#include <algorithm>
 #include <memory>
 
 #include "fuzzing.h"
@@ -24,6 +25,25 @@ void require_sound(const VersionTree& tree) {
   }
 }
 
+// Finds some bytes of a tensor in boxes, as a read does.
+void require_boxes(const Tensor& tensor) {
+  constexpr std::uint64_t kSome = 1024;
+  const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
+  require(grid.ok() && grid->cells() == tensor.runs.size(), "each run is a cell");
+  const Range some{grid->bytes() / 3, std::min(kSome, grid->bytes() - grid->bytes() / 3)};
+  std::uint64_t found = 0;
+  for (const std::uint64_t cell : grid->cells_in(some))
+    grid->each_row(cell, some, [&](const Grid::Row& row) {
+      require(row.in_cell <= tensor.runs[cell].length && row.length <= tensor.runs[cell].length - row.in_cell,
+              "rows lie in their cell");
+      require(row.in_tensor >= some.offset && row.in_tensor - some.offset <= some.length - row.length,
+              "rows lie in the range");
+      found += row.length;
+      return true;
+    });
+  require(found == some.length, "each byte lies in one cell");
+}
+
 void fuzz_manifest(std::span<const std::byte> bytes) {
   auto manifest = decode_manifest(bytes);
   if (!manifest.ok()) return require_one_line(manifest.error(), Errc::corrupt);
@@ -31,6 +51,9 @@ void fuzz_manifest(std::span<const std::byte> bytes) {
   require(encoded.ok(), "what decodes encodes");
   auto again = decode_manifest(*encoded);
   require(again.ok() && *again == *manifest, "what is encoded comes back");
+  for (const File& file : manifest->files)
+    for (const Tensor& tensor : file.tensors)
+      if (!tensor.grid.empty()) require_boxes(tensor);
   ArchGraph graph = graph_of(*manifest);
   auto parsed = parse_graph_json("graph", graph_json(graph));
   require(parsed.ok() && *parsed == graph, "a graph comes back from its JSON");

@@ -11,6 +11,7 @@ import stat
 
 import pytest
 
+from checkpoints import dcp_metadata
 from daemonlib import Daemon
 from weftlib import (NOBODY, Mount, Store, act_as, files_below, random_bytes, random_tensors, refused_by, run,
                      safetensors_bytes, write_model)
@@ -234,8 +235,11 @@ BAD_DRAFTS = {
     "facts in a directory": (lambda draft: (draft / ".weft.json").mkdir(), [".weft.json: "]),
     "a distributed checkpoint without its index": (lambda draft: (draft / "__0_0.distcp").write_bytes(b"x"),
                                                    ["__0_0.distcp: ", "without .metadata", ELSEWHERE]),
-    "a distributed checkpoint without a part": (lambda draft: (draft / ".metadata").write_bytes(b"\x80 __1_0.distcp\0"),
+    "a distributed checkpoint without a part": (lambda draft: (draft / ".metadata").write_bytes(dcp_metadata(["__1_0.distcp"])),
                                                 [".metadata: ", "the part __1_0.distcp, which is not here", ELSEWHERE]),
+    "a distributed checkpoint with a broken index": (
+        lambda draft: [(draft / name).write_bytes(b"x") for name in (".metadata", "__0_0.distcp")],
+        [".metadata: does not say which parts belong to it: "]),
     "a safetensors file that is cut off": (lambda draft: (draft / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{"),
                                            ["m.safetensors: "]),
 }

@@ -14,6 +14,7 @@ import threading
 
 import pytest
 
+from checkpoints import dcp_metadata
 from users import ONE, OTHER, SLOW, import_of, mount_for_users, outcomes_as, slow_draft, write
 from weftlib import PATIENCE, act_as, process_of, wait_until
 
@@ -184,13 +185,13 @@ def test_an_import_that_its_user_holds_holds_up_nobody(mount, hold, inside):
 def test_the_parts_that_a_checkpoint_names_hold_up_nobody(mount):
     """They are looked up among the files, as many as the user has written. One by one, that would take minutes."""
     draft, server = mount / "new/dcp", mount.figure("pid")
-    files, last = 3000, b"p0002999.distcp\0"
+    names = [f"p{number:07d}.distcp" for number in range(3000)]
 
     def make():
         draft.mkdir()
-        for number in range(files):
-            (draft / f"p{number:07d}.distcp").touch()
-        (draft / ".metadata").write_bytes(last * ((64 << 20) // len(last)) + b"absent.distcp\0")
+        for name in names:
+            (draft / name).touch()
+        (draft / ".metadata").write_bytes(dcp_metadata(names * 100 + ["z.distcp"]))
 
     act_as(ONE, make)
     outcomes = []
@@ -200,5 +201,5 @@ def test_the_parts_that_a_checkpoint_names_hold_up_nobody(mount):
     Work(OTHER, mount / "new").goes_on()
     rename.join()
     assert outcomes == [errno.EINVAL]
-    assert "the part absent.distcp, which is not here" in (draft / ".weft.error").read_text()
+    assert "the part z.distcp, which is not here" in (draft / ".weft.error").read_text()
     assert mount.figure("pid") == server, "it was taken for one that hangs"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/dtype.h"
+#include "weft/grid.h"
 #include "weft/model/hidden_tensor.h"
 #include "weft/result.h"
 
@@ -49,6 +50,10 @@ struct TensorPart {
 // order. With strides, element (i, j, ...) is i * strides[0] + j * strides[1] + ... elements from the start, and the
 // memory ends with the last element. Strides may leave out elements of C order or use them many times. A part's end
 // cuts no element.
+//
+// A tensor in boxes (shards, chunks) has a grid instead of strides. Each part is then a cell of the grid, with its
+// padding: the elements of the cell in C order. The cells come in C order too. A tensor has no grid if its cells
+// without their padding are its elements in C order: they are its parts. format/boxes.h makes both.
 struct FoundTensor {
   std::string name;  // UTF-8, as in the file
   DType dtype = DType::u8;
@@ -56,13 +61,15 @@ struct FoundTensor {
   std::vector<TensorPart> parts;  // none if a dimension is 0
   Strides strides;                // none: C order. Else one for each dimension; not for packed or quantized types
   std::string descr;  // only for DType::npy_other, or big-endian / Fortran-order npy: the npy header's dict text
+  Borders grid = {};  // none: it does not lie in boxes. Not for packed or quantized types
+  Shape begin = {};   // of a shard, if Layout::sharded: its first element in the whole tensor
 };
 
 // The result of a format. Tensors are sorted by (file, offset, length) of their first parts. Parts lie within their
 // files. Tensors may overlap, as tied ones do.
 struct Layout {
-  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "onnx"; for an opaque file the container
-                       // format (weft/model/records.h), or ""
+  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "onnx", "dcp"; for an opaque file the
+                       // container format (weft/model/records.h), or ""
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
   std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, as texts; bounded by limits.h
@@ -74,6 +81,7 @@ struct Layout {
   // of a tensor, or occur twice.
   std::vector<HiddenTensor> hidden = {};
   std::uint64_t hidden_more = 0;  // further hidden tensors that are not listed
+  bool sharded = false;           // the tensors are shards, for join_shards()
 };
 
 class Format {
@@ -107,6 +115,25 @@ Result<Layout> parse_file(std::string_view where, std::string_view file_name, By
 // Parses a safetensors index (`*.safetensors.index.json`): tensor name -> path of its shard from the index's directory.
 // Of two entries of one name the last counts, as for transformers. The text is untrusted, and so are names and paths.
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view where, ByteSource& source);
+
+// A file with shards (Layout::sharded), and its name in the directory that all these files lie in.
+struct ShardedFile {
+  std::string name;
+  Layout* layout = nullptr;
+};
+// Makes one tensor of all shards of one name. The tensor then belongs to the layout of the first file, which names the
+// other files in their order, as its `others`. Shards that do not fit together become a hidden tensor of that layout. A
+// tensor without other shards stays in its file. Errc::internal: as parse_file().
+Status join_shards(std::span<const ShardedFile> files);
+
+// The file of a distributed checkpoint (torch.distributed.checkpoint) that names all others, and the end of their
+// names.
+inline constexpr std::string_view kCheckpointMetadata = ".metadata";
+inline constexpr std::string_view kCheckpointShardSuffix = ".distcp";
+// Returns the files that a file .metadata names, as it names them: sorted, each once. A complete checkpoint has all
+// these files beside its .metadata. The text is untrusted, and so are the names. Errc::invalid, Errc::unsupported: weft
+// cannot read it.
+Result<std::vector<std::string>> files_of_checkpoint(std::string metadata);
 
 // Returns the names of the models that a version was made from, as a file declares them, each once: `base_model` (a
 // text or a list of texts) in the YAML front matter of a README.md, `base_model_name_or_path` of an

@@ -20,6 +20,7 @@
 
 #include "weft/content.h"
 #include "weft/dtype.h"
+#include "weft/grid.h"
 #include "weft/model/arch.h"
 #include "weft/model/hidden_tensor.h"
 #include "weft/names.h"
@@ -39,7 +40,8 @@ struct TensorRun {
 };
 
 // Most tensors are one extent of their file, in C order. Any other tensor is *scattered*: it has runs, which are its
-// memory, as FoundTensor::parts are. Tensors that overlap lie in one extent, which spans all of them.
+// memory, as FoundTensor::parts are. Each run of a tensor with a grid is a cell. Tensors that overlap lie in one
+// extent, which spans all of them.
 struct Tensor {
   std::string name;
   DType dtype = DType::u8;
@@ -48,6 +50,7 @@ struct Tensor {
   std::string descr;                 // as FoundTensor::descr
   std::vector<TensorRun> runs = {};  // only for a scattered tensor
   Strides strides = {};              // as FoundTensor::strides; only for a scattered tensor that is not in C order
+  Borders grid = {};                 // as FoundTensor::grid; only for a scattered tensor without strides
 
   bool scattered() const { return !runs.empty(); }
   bool operator==(const Tensor&) const = default;
@@ -130,9 +133,9 @@ inline constexpr std::string_view kNoRecords = "no records";
 inline constexpr std::string_view kNoTensors = "no tensors";
 // Metadata key of a file without a format that weft keeps although it contradicts another file. The value says how.
 inline constexpr std::string_view kRemark = "remark";
-// Metadata keys of a file of PyTorch, with format "torch zip" or without a format: the globals that its pickles name,
-// separated by blanks, and those of them that torch.load(weights_only=True) does not allow by itself. They prove no
-// file safe.
+// Metadata keys of a file of PyTorch, with format "torch zip" or "dcp", or without a format: the globals that its
+// pickles name, separated by blanks, and those of them that torch.load(weights_only=True) does not allow by itself.
+// They prove no file safe.
 inline constexpr std::string_view kGlobals = "globals";
 inline constexpr std::string_view kOtherGlobals = "globals beyond weights_only";
 // Returns the value of one of the two keys; "" if the file has none.
@@ -162,7 +165,8 @@ std::uint64_t parameter_count(const Manifest& manifest);  // elements of all ten
 // Returns the bytes of the tensor's elements in C order; 0 if there are none.
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor);
 // Returns the content id of the tensor's bytes, without regard to its name: the id of its extent. The id of a scattered
-// tensor is the length of its elements and a digest of the contents of its runs; no blob has it. Length 0: no bytes.
+// tensor is the length of its elements and a digest of the contents of its runs, of its strides and of its grid; no
+// blob has it. Length 0: no bytes.
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor);
 
 // Checks a published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at

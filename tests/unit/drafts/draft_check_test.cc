@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "os/sys.h"
 #include "unit/drafts/drafts.h"
@@ -12,6 +13,19 @@ namespace weft {
 namespace {
 
 using namespace testing;
+
+// A pickle of the metadata of a checkpoint, in opcodes of protocol 2.
+std::string checkpoint_metadata(const std::vector<std::string>& files) {
+  const auto text = [](const std::string& value) {
+    return std::string("X") + static_cast<char>(value.size()) + std::string(3, '\0') + value;
+  };
+  const auto object = [&](const std::string& attributes) { return "cm\nObject\n)\x81}(" + attributes + "ub"; };
+  std::string stored = "}(";
+  for (const std::string& file : files)
+    stored += object(text("fqn") + text(file)) +
+              object(text("relative_path") + text(file) + text("offset") + "K" + '\0' + text("length") + "K\1");
+  return "\x80\2" + object(text("state_dict_metadata") + "}" + text("storage_data") + stored + "u") + ".";
+}
 
 Result<std::optional<DraftFacts>> check(const TempDir& dir, std::size_t files_max = 100) {
   const Fd draft = must(open_file(dir.path(), O_RDONLY | O_DIRECTORY));
@@ -61,9 +75,19 @@ TEST_CASE("a part of a distributed checkpoint is not a version") {
   const TempDir dir;
   write_file(dir / "run/__0_0.distcp", "x");
   CHECK(code_of(check(dir)) == Errc::invalid);
-  write_file(dir / "run/.metadata", "names __0_0.distcp and __1_0.distcp");
-  CHECK(check(dir).error().message.find("__1_0.distcp") != std::string::npos);
+  write_file(dir / "run/.metadata", checkpoint_metadata({"__0_0.distcp", "__1_0.distcp"}));
+  CHECK(check(dir).error().message.find("__1_0.distcp, which is not here") != std::string::npos);
   write_file(dir / "run/__1_0.distcp", "x");
+  CHECK(check(dir).ok());
+  write_file(dir / "run/.metadata", checkpoint_metadata({"__0_0.distcp", "../run/__1_0.distcp"}));
+  CHECK(check(dir).error().message.find("../run/__1_0.distcp, which is not here") != std::string::npos);
+  write_file(dir / "run/.metadata", "names __0_0.distcp");
+  CHECK(check(dir).error().message.find("run/.metadata: does not say which parts belong to it") == 0);
+}
+
+TEST_CASE("a file .metadata of another program is a file like others") {
+  const TempDir dir;
+  write_file(dir / "run/.metadata", "names __0_0.distcp");
   CHECK(check(dir).ok());
 }
 

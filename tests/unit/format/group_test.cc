@@ -33,6 +33,9 @@ TEST_CASE("a format finds tensors in files beside the main one") {
   CHECK(layout->tensors[1].parts.size() == 2);
   CHECK(layout->tensors[1].parts[1].file == 2);
   CHECK(layout->tensors[2].strides == Strides{1, 2});
+  layout = parse("boxed U8 2,3 grid:0,2,0,1,3 .:0:2 a.bin:8:4\n");
+  REQUIRE(layout.ok());
+  CHECK(layout->tensors[0].grid == Borders{0, 2, 0, 1, 3});
 }
 
 TEST_CASE("a file that is not published with the main one is not found") {
@@ -50,6 +53,11 @@ TEST_CASE("a layout that breaks its promises is refused, whatever the format say
   CHECK(says(broken("t U8 2 - .:4:2\nt U8 2 - .:6:2\n"), "the layout has it twice"));
   CHECK(says(broken("t U8 9223372036854775809,2 9223372036854775808,1 .:0:2\n"), "its shape"));
   CHECK(says(broken("t U8 3,2 9223372036854775808,1 .:0:2\n"), "more than 2^63 bytes"));
+  CHECK(says(broken("t U8 2,2 grid:0,2,0,1,2 .:0:2 .:2:1\n"), "expected 2 bytes for cell 1, got 1"));
+  CHECK(says(broken("t U8 2,2 grid:0,2,0,1,2 .:0:4\n"), "it has other parts than cells"));
+  CHECK(says(broken("t U8 2,2 grid:0,1,2,0,2 .:0:2 .:2:2\n"), "it needs no grid"));
+  CHECK(says(broken("t U8 2,2 grid:0,2,0,1 .:0:2\n"), "expected borders that end at 2, got 1"));
+  CHECK(says(broken("t Q4_0 32 grid:0,32 .:0:18\n"), "cannot lie in boxes"));
   CHECK(says(parse("cut .:3:0\n").error(), "a cut is empty"));
   CHECK(says(parse("hidden w 3\n").error(), "its name or its reason"));
   CHECK(says(parse("hidden \xff 3 why\n").error(), "its name or its reason"));

@@ -48,7 +48,7 @@ TEST_CASE("only a file without a format says why it has no tensors") {
   CHECK(why_no_tensors(file).empty());
   file.metadata = {{std::string(kGlobals), "os.system"}};
   CHECK(globals_of(file, kGlobals).empty());
-  for (const char* format : {"torch zip", ""}) {
+  for (const char* format : {"torch zip", "dcp", ""}) {
     file.format = format;
     CHECK(globals_of(file, kGlobals) == "os.system");
     CHECK(globals_of(file, kOtherGlobals).empty());
@@ -76,9 +76,9 @@ TEST_CASE("equal manifests encode to equal bytes, different ones to different") 
 TEST_CASE("the encoding is fixed: stored manifests are named by it") {
   Manifest manifest;
   manifest.files.push_back({"a", 3, "f", {{0, content(3, 1)}}, {{"t", DType::u8, {3}, 0, ""}}, {{"k", "v"}}});
-  CHECK(to_hex(sha256(encoded(manifest))) == "a75b8b609f0717d07f7cf20a65dcf4da49cb7ec4b78d2c398b2159a23ac3e856");
+  CHECK(to_hex(sha256(encoded(manifest))) == "c2c4f2dc8584432933ae4aef74174a3c33eca0ef72f34f21f65fb75aee650d67");
   manifest.files[0].sha256 = content(3, 2).root;
-  CHECK(to_hex(sha256(encoded(manifest))) == "fdee6dfad039c538b831788aaba87b59bd5089759c21098045908fd2bf20e73c");
+  CHECK(to_hex(sha256(encoded(manifest))) == "991d6cd63fb812292f730d421e76c65455c950f65976b07af8226eaf0ee739a6");
 }
 
 TEST_CASE("published files have a SHA-256, and no other file has one") {
@@ -302,15 +302,67 @@ TEST_CASE("scattered tensors come back, and are content of their own") {
   CHECK(contents.contains(tensor_content(manifest, manifest.files[1], tensors[2])));
 }
 
+TEST_CASE("tensors in boxes come back, and their grid makes another content") {
+  Manifest manifest{{opaque("a", 100), named("b.safetensors", {"u", "v", "w"})}};
+  std::vector<Tensor>& tensors = manifest.files[1].tensors;
+  for (Tensor& tensor : tensors) tensor.extent = kNoExtent;
+  tensors[0].runs = {{0, 0, 10, 8}, {1, 1, 0, 16}};
+  tensors[0].grid = {0, 2, 0, 1, 3};
+  tensors[1].runs = tensors[0].runs;
+  tensors[2].runs = {{0, 0, 10, 16}, {1, 1, 0, 16}};
+  tensors[2].grid = {0, 2, 0, 2, 4};
+  const auto back = decode_manifest(encoded(manifest));
+  REQUIRE(back.ok());
+  CHECK(*back == manifest);
+  std::set<ContentId> contents;
+  for (const Tensor& tensor : tensors) {
+    CHECK(stored_bytes(manifest.files[1], tensor) == 24);
+    contents.insert(tensor_content(manifest, manifest.files[1], tensor));
+  }
+  CHECK(contents.size() == 3);
+  const Digest outline = outline_of(manifest);
+  tensors[1].grid = tensors[0].grid;
+  CHECK(outline_of(manifest) != outline);
+}
+
+// A change of a manifest with one tensor "u" of 24 bytes, which is extent 2.
+std::function<void(Manifest&)> spoiled(const std::vector<TensorRun>& runs, const Strides& strides,
+                                       const Shape& shape = {2, 3}, const Borders& grid = {}) {
+  return [=](Manifest& m) {
+    Tensor& tensor = m.files[0].tensors[0];
+    tensor.extent = kNoExtent;
+    tensor.runs = runs;
+    tensor.strides = strides;
+    tensor.shape = shape;
+    tensor.grid = grid;
+  };
+}
+
+TEST_CASE("tensors in boxes that break their promises are refused") {
+  const std::vector<TensorRun> runs = {{0, 2, 0, 8}, {0, 2, 8, 16}};
+  const auto spoil = [&](const Borders& grid) { return spoiled(runs, {}, {2, 3}, grid); };
+  check_refused("expected a run for each of 3 cells, got 2", spoil({0, 2, 0, 1, 2, 3}));
+  check_refused("expected 16 bytes for cell 0 of the grid, got 8", spoil({0, 2, 0, 2, 3}));
+  check_refused("expected 24 bytes for cell 1 of the grid, got 16", spoil({0, 2, 0, 1, 4}));
+  check_refused("expected borders that end at 3, got 2", spoil({0, 2, 0, 1, 2}));
+  check_refused("expected borders in 2 dimensions, got 1", spoil({0, 2}));
+  check_refused("expected borders that ascend to 3, got 1 after 1", spoil({0, 2, 0, 1, 1, 3}));
+  check_refused("in boxes", spoil({0, 2, 0, 1, UINT64_MAX}));
+  check_refused("expected no grid", spoiled({{0, 2, 0, 12}, {0, 2, 12, 12}}, {}, {2, 3}, {0, 1, 2, 0, 3}));
+  check_refused("expected strides or a grid, got both", spoiled({{0, 2, 0, 24}}, {1, 2}, {2, 3}, {0, 2, 0, 1, 3}));
+  check_refused("expected a grid of runs only", spoiled({}, {}, {2, 3}, {0, 2, 0, 1, 3}));
+  check_refused("expected runs within their extents",
+                spoiled({{0, 2, 0, 8}, {0, 2, 9, 16}}, {}, {2, 3}, {0, 2, 0, 1, 3}));
+  check_refused("cannot lie in boxes", spoiled(runs, {}, {2, 0}, {0, 2, 0, 1}));
+  check_refused("cannot lie in boxes", [&](Manifest& m) {
+    spoil({0, 2, 0, 1, 3})(m);
+    m.files[0].tensors[0].dtype = DType::q8_0;
+  });
+}
+
 TEST_CASE("scattered tensors that break their promises are refused") {
-  const auto spoil = [](const std::vector<TensorRun>& runs, const Strides& strides, Shape shape = {2, 3}) {
-    return [=](Manifest& m) {
-      Tensor& tensor = m.files[0].tensors[0];
-      tensor.extent = kNoExtent;
-      tensor.runs = runs;
-      tensor.strides = strides;
-      tensor.shape = shape;
-    };
+  const auto spoil = [](const std::vector<TensorRun>& runs, const Strides& strides, const Shape& shape = {2, 3}) {
+    return spoiled(runs, strides, shape);
   };
   CHECK(encode_manifest(Manifest{{named("a", {"u"})}}).ok());
   check_refused("expected runs of extents, got extent 0 of file 2", spoil({{2, 0, 0, 24}}, {}));

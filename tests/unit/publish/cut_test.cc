@@ -83,4 +83,10 @@ TEST_CASE("a tensor that is a whole range of its own file has an extent, another
   CHECK(tied.runs == std::vector<TensorRun>{{1, 1, 2, 5}});
   const Tensor chunked = place({"t", DType::u8, {10}, {{1, 38, 2}, {0, 4, 8}}, {}, ""});
   CHECK(chunked.runs == std::vector<TensorRun>{{1, 1, 28, 2}, {0, 1, 0, 8}});
+  const Tensor boxed = place({"t", DType::u8, {2, 5}, {{1, 38, 2}, {0, 4, 8}}, {}, "", {0, 2, 0, 1, 5}});
+  CHECK(boxed.runs == chunked.runs);
+  CHECK(boxed.grid == weft::Borders{0, 2, 0, 1, 5});
+  const Tensor padded = place({"t", DType::u8, {2, 3}, {{0, 4, 8}}, {}, "", {0, 2, 0, 4}});
+  CHECK(padded.extent == weft::kNoExtent);
+  CHECK(padded.runs == std::vector<TensorRun>{{0, 1, 0, 8}});
 }

@@ -82,3 +82,23 @@ TEST_CASE("a tensor that leaves its file is refused") {
   CHECK(manifest.error().message.find("a.bin: expected tensors within 100 bytes, got 4 bytes at 98") !=
         std::string::npos);
 }
+
+TEST_CASE("shards in the safetensors files of one directory are one tensor") {
+  Fixture f;
+  const auto shard = [](const char* offsets) {
+    const std::string header = std::string(R"({"__metadata__":{"DCP_SHARDING_INFO":"{\"w\":{\"saved_offsets\":)") +
+                               offsets + R"(}}"},"w":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]}})";
+    return std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "abcd";
+  };
+  write_file(f.dir / "m/a/1.safetensors", shard("[0,0]"));
+  write_file(f.dir / "m/a/2.safetensors", shard("[0,2]"));
+  write_file(f.dir / "m/b/1.safetensors", shard("[0,0]"));
+  const auto manifest = must(draft_manifest({f.dir / "m"}, f.store->path(), no_progress()));
+  REQUIRE(manifest.files.size() == 3);
+  REQUIRE(manifest.files[0].tensors.size() == 1);
+  CHECK(manifest.files[0].tensors[0].grid == Borders{0, 2, 0, 2, 4});
+  CHECK(manifest.files[0].tensors[0].runs == std::vector<TensorRun>{{0, 1, 0, 4}, {1, 1, 0, 4}});
+  CHECK(manifest.files[1].tensors.empty());
+  CHECK(manifest.files[1].extents.size() == 2);
+  CHECK(manifest.files[2].tensors[0].extent == 1);
+}

@@ -74,6 +74,27 @@ TEST_CASE("known: files in LFS are found by their SHA-256, in any version and at
   CHECK_FALSE(s.known({in_lfs("large.gguf", kLarge)}, "x").front().is_reusable);   // of another format
 }
 
+TEST_CASE("known: a file with shards of another file's tensors is not reusable") {
+  Stored s;
+  const auto shard = [](const char* offsets) {
+    const std::string header = std::string(R"({"__metadata__":{"DCP_SHARDING_INFO":"{\"w\":{\"saved_offsets\":)") +
+                               offsets + R"(}}"},"w":{"dtype":"U8","shape":[2097152],"data_offsets":[0,2097152]}})";
+    return std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + kLarge;
+  };
+  const std::string first = shard("[0]"), second = shard("[2097152]");
+  write_file(s.dir / "b/1.safetensors", first);
+  write_file(s.dir / "b/2.safetensors", second);
+  ImportOptions options;
+  options.paths = {s.dir / "b"};
+  options.name = "org/shards";
+  must(import_paths(*s.store, options, no_progress()));
+  for (const std::string& text : {first, second}) {
+    const auto known = s.known({in_lfs("2.safetensors", text)}, "x");
+    REQUIRE(known.size() == 1);
+    CHECK_FALSE(known[0].is_reusable);
+  }
+}
+
 TEST_CASE("known: files of git are found by path and content, in versions of the same name") {
   const Stored s;
   const auto known = s.known({in_git("large.bin", kLarge), in_git("notes.txt", "nOtes"), in_git("small.bin", "small")});

@@ -63,13 +63,15 @@ TEST_CASE("the view of a scattered tensor has its elements in C order") {
                       "wide I16 2,2 1,2 data.bin:20:8\n"
                       "same U8 2,3 0,1 data.bin:41:3\n"
                       "step U8 3 2 data.bin:43:2 data.bin:30:3\n"
-                      "chunks U8 4 - data.bin:50:2 data.bin:40:2\n"));
+                      "chunks U8 4 - data.bin:50:2 data.bin:40:2\n"
+                      "boxes I16 2,3 grid:0,2,0,1,4 data.bin:56:4 data.bin:0:12\n"));
   const auto data = [&](const char* name) { return data_of(*f.vfs, "tensors/m/1/" + std::string(name) + ".npy"); };
   CHECK(data("base") == bytes({4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
   CHECK(data("tied") == bytes({5, 6, 7}));
   CHECK(data("turned") == bytes({10, 13, 11, 14, 12, 15}));
   CHECK(data("wide") == bytes({20, 21, 24, 25, 22, 23, 26, 27}));
   CHECK(data("chunks") == bytes({50, 51, 40, 41}));
+  CHECK(data("boxes") == bytes({56, 57, 0, 1, 2, 3, 58, 59, 6, 7, 8, 9}));
   CHECK(data("same") == bytes({41, 42, 43, 41, 42, 43}));
   CHECK(data("step") == bytes({43, 30, 32}));
   CHECK(read_path(*f.vfs, "models/m/1/data.bin") == counting());
@@ -92,11 +94,26 @@ TEST_CASE("a scattered view lives as long as a version that has it") {
   CHECK(data_of(*f.vfs, "tensors/c/1/t.npy") == bytes({10, 13, 11, 14, 12, 15}));
 }
 
+TEST_CASE("the padding of boxes is not shown") {
+  VfsFixture f;
+  must(publish_pieces(f, "m",
+                      "a U8 2,2 grid:0,2,0,1,3 data.bin:0:2 data.bin:2:4\n"
+                      "b U8 2,2 grid:0,2,0,1,2 data.bin:0:2 data.bin:2:2\n"
+                      "c U8 2,2 grid:0,1,3,0,3 data.bin:20:3 data.bin:30:6\n"));
+  const auto data = [&](const char* name) { return data_of(*f.vfs, "tensors/m/1/" + std::string(name) + ".npy"); };
+  CHECK(data("a") == bytes({0, 2, 1, 4}));
+  CHECK(data("b") == bytes({0, 2, 1, 3}));
+  CHECK(data("c") == bytes({20, 21, 30, 31}));
+}
+
 TEST_CASE("no container holds a scattered tensor") {
   VfsFixture f;
-  must(publish_pieces(f, "m", "y.t U8 4 - .:0:4\nx.t U8 3,2 1,3 data.bin:10:6\n"));
+  must(publish_pieces(f, "m",
+                      "y.t U8 4 - .:0:4\nx.t U8 3,2 1,3 data.bin:10:6\n"
+                      "x.g U8 2,2 grid:0,2,0,1,2 data.bin:20:2 data.bin:30:2\n"));
   CHECK(names_in(*f.vfs, "layers/m/1") == Names{"layer.json", "x", "y", "y.safetensors"});
   CHECK(read_path(*f.vfs, "layers/m/1/x/layer.json").find("\"strides\":[1,3]") != std::string::npos);
+  CHECK(read_path(*f.vfs, "layers/m/1/x/layer.json").find("\"grid\":[0,2,0,1,2]") != std::string::npos);
 }
 
 }  // namespace weft::testing

@@ -1,0 +1,51 @@
+// The .metadata file of a checkpoint that torch.distributed.checkpoint (DCP) of PyTorch has saved: which tensors it
+// has, and in which files their shards lie. It is a pickle of the dataclasses in
+// torch/distributed/checkpoint/metadata.py.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/dtype.h"
+#include "weft/model/format.h"
+#include "weft/result.h"
+
+namespace weft {
+
+// The run of a file that has one saved item.
+struct DcpPlace {
+  std::string file;  // relative to the directory of .metadata; any text
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool transformed = false;  // by an extension of DCP, such as compression
+};
+
+// A shard of a tensor: its elements from `begin` on.
+struct DcpShard {
+  Shape begin;
+  Shape size;
+  std::optional<DcpPlace> place;  // none: .metadata has none for it
+};
+
+// A tensor, or a value that DCP has pickled. Only a tensor has a shape.
+struct DcpItem {
+  std::string name;  // any bytes
+  std::optional<Shape> shape;
+  std::vector<DcpShard> shards;  // of a value: its place
+  std::string why;               // not empty: it cannot be read, for this reason
+};
+
+struct DcpMetadata {
+  std::vector<DcpItem> items;        // each name once; of two with one name the last counts
+  std::vector<std::string> files;    // that some item lies in: sorted, each once
+  std::vector<std::string> globals;  // that the pickle names, also if it cannot be read
+};
+
+// Reads the bytes of the file, and takes time and memory in proportion to it. Adds the globals to `metadata` even if it
+// fails. Errc::invalid: the bytes are no pickle. Errc::unsupported: the pickle is no metadata of DCP, or too large.
+Status read_dcp_metadata(std::string bytes, DcpMetadata& metadata);
+
+}  // namespace weft

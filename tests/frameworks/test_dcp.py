@@ -1,0 +1,91 @@
+"""Distributed checkpoints of PyTorch: each tensor is one tensor of weft, whatever its shards are, and PyTorch loads them."""
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+import torch
+from dcp_ranks import RANKS
+from weftlib import Mount, Store
+
+RANK = pathlib.Path(__file__).with_name("dcp_ranks.py")
+
+
+def all_ranks(area, action, *arguments):
+    """Runs the processes of one program, which meet at a file."""
+    meeting = area / f"dcp-{action}"
+    ranks = [subprocess.Popen([sys.executable, RANK, action, meeting, str(rank), *arguments], stderr=subprocess.PIPE, text=True)
+             for rank in range(RANKS)]
+    failed = [rank.communicate(timeout=300)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0] * RANKS, failed
+
+
+@pytest.fixture(scope="module")
+def published(area):
+    """Models: mixed, fsdp2, shards (in safetensors files), and lacking, a copy of mixed without a part."""
+    source, whole = area / "dcp", area / "dcp-whole"
+    for directory in source, whole:
+        directory.mkdir()
+    all_ranks(area, "save", source, whole)
+    store = Store(area / "dcp-store")
+    for name in "mixed", "fsdp2", "shards":
+        store.publish(source / name, name=name)
+    lacking = area / "dcp-lacking"
+    lacking.mkdir()
+    for path in (source / "mixed").iterdir():
+        if path.name != "__3_0.distcp":
+            (lacking / path.name).write_bytes(path.read_bytes())
+    store.publish(lacking, name="lacking")
+    with Mount(store, area / "dcp-mnt") as mount:
+        yield store, mount, whole
+
+
+def assert_equal(path, tensor, name):
+    got = numpy.load(path)
+    if tensor.dtype == torch.bfloat16:
+        got, tensor = got.view(numpy.uint8), tensor.view(torch.uint8)
+    assert got.shape == tuple(tensor.shape), name
+    numpy.testing.assert_array_equal(got, tensor.numpy(), err_msg=name)
+
+
+@pytest.mark.parametrize("model", ["mixed", "fsdp2", "shards"])
+def test_each_tensor_is_the_full_tensor(published, model):
+    _, mount, whole = published
+    expected = torch.load(whole / f"{model}.pt", weights_only=True)
+    tensors = mount.tensors(model, 1)
+    assert sorted(path.name for path in tensors.iterdir()) == sorted(f"{name}.npy" for name in expected)
+    for name, tensor in expected.items():
+        assert_equal(tensors / f"{name}.npy", tensor, name)
+
+
+def test_a_part_of_a_tensor_in_boxes(published):
+    """Reads from any offset give the bytes that a whole read gives."""
+    _, mount, _ = published
+    path = mount.tensors("mixed", 1) / "both.npy"
+    all_of_it = path.read_bytes()
+    with path.open("rb", buffering=0) as file:
+        for offset in range(0, len(all_of_it), 97):
+            file.seek(offset)
+            assert file.read(61) == all_of_it[offset:offset + 61]
+    mapped = numpy.load(path, mmap_mode="r")
+    numpy.testing.assert_array_equal(mapped[:, 3], numpy.load(path)[:, 3])
+
+
+def test_four_processes_load_the_published_checkpoints(published, area):
+    _, mount, _ = published
+    all_ranks(area, "load", mount.path / "models")
+
+
+def test_pickled_values_and_missing_parts_are_hidden(published):
+    store, mount, whole = published
+    metadata, = [file for file in store.json("info", "mixed")["files"] if file["path"] == ".metadata"]
+    assert metadata["format"] == "dcp"
+    assert {one["name"]: one["why"] for one in metadata["hidden"]} == {"step": "a pickled value, no tensor"}
+    lacking, = [file for file in store.json("info", "lacking")["files"] if file["path"] == ".metadata"]
+    reasons = {one["name"]: one["why"] for one in lacking["hidden"]}
+    assert reasons["columns"] == reasons["rows"] == "no file __3_0.distcp is beside .metadata"
+    shown = {path.stem for path in mount.tensors("lacking", 1).iterdir()}
+    assert shown and shown.isdisjoint(reasons)
+    expected = torch.load(whole / "mixed.pt", weights_only=True)
+    assert shown | set(reasons) == {*expected, "step"}
