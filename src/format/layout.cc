@@ -198,6 +198,26 @@ void hide(Layout& layout, HiddenTensor hidden) {
   layout.hidden.push_back(std::move(hidden));
 }
 
+std::string TensorNames::unused(std::string name) {
+  std::uint32_t& used = used_[name];  // the reference stays valid while other names are added
+  for (++used; used > 1; ++used)
+    if (std::string other = fmt::format("{}~{}", name, used); used_.try_emplace(other, 1).second) return other;
+  return name;
+}
+
+void sort_by_place(std::vector<FoundTensor>& tensors) {
+  std::ranges::stable_sort(tensors, {}, [](const FoundTensor& tensor) {
+    return tensor.parts.empty() ? std::pair<std::uint64_t, std::uint64_t>()
+                                : std::pair(tensor.parts.front().offset, tensor.parts.front().length);
+  });
+}
+
+void move_places(Layout& layout, std::uint64_t by) {
+  for (FoundTensor& tensor : layout.tensors)
+    for (TensorPart& part : tensor.parts) part.offset += by;
+  for (TensorPart& cut : layout.cuts) cut.offset += by;
+}
+
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value) {
   if (layout.metadata.size() >= limits::kMetadataEntriesMax) return;
   if (key.size() > limits::kMetadataTextMax || value.size() > limits::kMetadataTextMax) return;

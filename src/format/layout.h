@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "weft/model/format.h"
@@ -49,6 +50,21 @@ Status check_tensor_name(std::string_view name, std::size_t tensors_before);
 
 // Appends to layout.hidden, or counts the tensor if the list is full. Any bytes are allowed as the name and the reason.
 void hide(Layout& layout, HiddenTensor hidden);
+
+// The names of the tensors of one file, if it may have a name twice. A second tensor of a name gets "~2".
+class TensorNames {
+ public:
+  std::string unused(std::string name);
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> used_;  // how often each name was asked for
+};
+
+// Sorts tensors as a layout of a single file has them.
+void sort_by_place(std::vector<FoundTensor>& tensors);
+
+// Moves all tensors and cuts of a file that begins `by` bytes after the start of the main file.
+void move_places(Layout& layout, std::uint64_t by);
 
 // Appends to layout.metadata if the limits allow it, else drops the entry.
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value);

@@ -11,7 +11,6 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "format/layout.h"
 #include "format/npy_header.h"
 
 namespace weft {
@@ -483,25 +482,15 @@ Status TorchTensors::add(const Pickle& pickle, Pickle::Value value, std::string_
 }
 
 void TorchTensors::finish() {
-  const auto place = [](const FoundTensor& tensor) {
-    return tensor.parts.empty() ? Range{} : Range{tensor.parts.front().offset, tensor.parts.front().length};
-  };
-  std::ranges::stable_sort(layout_.tensors, {}, place);
+  sort_by_place(layout_.tensors);
 }
 
 void TorchTensors::add_named(std::string name, Result<FoundTensor> tensor, std::uint64_t bytes) {
   if (tensor.ok())
     if (Status named = check_tensor_name(name, layout_.tensors.size()); !named.ok()) tensor = named.error();
   if (!tensor.ok()) return hide(layout_, {std::move(name), bytes, tensor.error().message, {}, {}});
-  tensor->name = unused_name(std::move(name));
+  tensor->name = names_.unused(std::move(name));
   layout_.tensors.push_back(*std::move(tensor));
-}
-
-std::string TorchTensors::unused_name(std::string name) {
-  std::uint32_t& used = names_[name];  // the reference stays valid while other names are added
-  for (++used; used > 1; ++used)
-    if (std::string other = fmt::format("{}~{}", name, used); names_.try_emplace(other, 1).second) return other;
-  return name;
 }
 
 }  // namespace weft

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
+#include "format/layout.h"
 #include "format/pickle.h"
 #include "weft/content.h"
 #include "weft/model/format.h"
@@ -36,10 +36,9 @@ class TorchTensors {
 
   // Adds a tensor, or hides one with the reason and its bytes.
   void add_named(std::string name, Result<FoundTensor> tensor, std::uint64_t bytes);
-  std::string unused_name(std::string name);
 
   Layout& layout_;
-  std::unordered_map<std::string, std::uint32_t> names_;  // of tensors, and how often each was used
+  TensorNames names_;
 };
 
 }  // namespace weft
