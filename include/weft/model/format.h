@@ -61,7 +61,7 @@ struct FoundTensor {
 // The result of a format. Tensors are sorted by (file, offset, length) of their first parts. Parts lie within their
 // files. Tensors may overlap, as tied ones do.
 struct Layout {
-  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "hdf5"; for an opaque file the kind
+  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "hdf5", "keras"; for an opaque file the kind
                        // of container (weft/model/records.h), or ""
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
