@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kObjectHeader = "object header";
 constexpr std::string_view kHeaderChunk = "header continuation";
 constexpr std::size_t kHeaderMin = 16;  // version 1 has so many bytes before its messages; version 2 is not shorter
-constexpr std::uint64_t kSumBytes = 4;
+constexpr std::uint64_t kHeaderSum = 4;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Status Hdf5Header::read_second_version(Hdf5File& file, std::uint64_t at, const H
   WEFT_TRY(const Hdf5Block size, file.more(kObjectHeader, at + fixed, 1ULL << (flags & 3U)));
   const std::uint64_t first = fixed + size.size(), chunk = file.fields(size).number(size.size());
   std::uint64_t length = 0;
-  if (__builtin_add_overflow(first + kSumBytes, chunk, &length))
+  if (__builtin_add_overflow(first + kHeaderSum, chunk, &length))
     return hdf5_error(fmt::format("{} at {} is past the end", kObjectHeader, at));
   WEFT_TRY(Hdf5Block whole, file.more(kObjectHeader, at, length));
   WEFT_CHECK(file.check_sum(kObjectHeader, at, whole));
@@ -69,8 +69,8 @@ Status Hdf5Header::read_continuations(Hdf5File& file) {
     if (form_.checked) {
       WEFT_CHECK(Hdf5File::check_signature(kHeaderChunk, chunk.at, messages, "OCHK"));
       WEFT_CHECK(file.check_sum(kHeaderChunk, chunk.at, messages));
-      if (messages.size() < kSignatureBytes + kSumBytes) return hdf5_short(kHeaderChunk, chunk.at);
-      messages = messages.subspan(kSignatureBytes, messages.size() - kSignatureBytes - kSumBytes);
+      if (messages.size() < kSignatureBytes + kHeaderSum) return hdf5_short(kHeaderChunk, chunk.at);
+      messages = messages.subspan(kSignatureBytes, messages.size() - kSignatureBytes - kHeaderSum);
       at += kSignatureBytes;
     }
     WEFT_CHECK(add_messages(file, file.fields(messages), at));
