@@ -98,5 +98,7 @@ Result<std::uint64_t> strided_bytes(DType type, std::span<const std::uint64_t> s
 Strides c_strides(std::span<const std::uint64_t> shape);
 // Returns text such as "[768, 3072]".
 std::string shape_text(std::span<const std::uint64_t> shape);
+// Returns the dict of an npy header, in C order: "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }".
+std::string npy_dict_text(std::string_view descr, std::span<const std::uint64_t> shape);
 
 }  // namespace weft

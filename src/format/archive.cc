@@ -1,6 +1,7 @@
 // Zip archives. The members of an archive decide its format, and its name does not, because programs give one format
 // many names. No archive is refused: a library may read an archive that weft does not understand.
 #include "format/builtin.h"
+#include "format/hdf5/keras.h"
 #include "format/npz.h"
 #include "format/parse_errors.h"
 #include "format/torch_zip.h"
@@ -15,6 +16,7 @@ bool is_named_npz(std::string_view file_name) {
 
 Result<Layout> read_members(FormatInput& files, const ZipDirectory& members) {
   if (is_named_npz(files.name()) || is_npz(members)) return read_npz(files.main(), members);
+  if (is_keras(members)) return read_keras(files.main(), members);
   if (is_torch_zip(members)) return read_torch_zip(files.main(), members);
   return Layout{};
 }

@@ -11,5 +11,6 @@ const Format& npy_format();
 const Format& dcp_format();
 const Format& archive_format();
 const Format& onnx_format();
+const Format& hdf5_format();
 
 }  // namespace weft

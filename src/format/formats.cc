@@ -83,8 +83,9 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
 }  // namespace
 
 Formats all_formats() {
-  static const std::array<const Format*, 6> formats = {&safetensors_format(), &gguf_format(), &npy_format(),
-                                                       &dcp_format(), &archive_format(), &onnx_format()};
+  static const std::array<const Format*, 7> formats = {&safetensors_format(), &gguf_format(),    &npy_format(),
+                                                       &dcp_format(),         &archive_format(), &onnx_format(),
+                                                       &hdf5_format()};
   return formats;
 }
 

@@ -212,6 +212,20 @@ void hide(Layout& layout, HiddenTensor hidden) {
   layout.hidden.push_back(std::move(hidden));
 }
 
+void sort_by_place(std::vector<FoundTensor>& tensors) {
+  const auto place = [](const FoundTensor& tensor) {
+    const TensorPart first = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
+    return std::tuple(first.file, first.offset, first.length);
+  };
+  std::ranges::stable_sort(tensors, {}, place);
+}
+
+void move_places(Layout& layout, std::uint64_t by) {
+  for (FoundTensor& tensor : layout.tensors)
+    for (TensorPart& part : tensor.parts) part.offset += by;
+  for (TensorPart& cut : layout.cuts) cut.offset += by;
+}
+
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value) {
   if (layout.metadata.size() >= limits::kMetadataEntriesMax) return;
   if (key.size() > limits::kMetadataTextMax || value.size() > limits::kMetadataTextMax) return;

@@ -50,6 +50,12 @@ Status check_tensor_name(std::string_view name, std::size_t tensors_before);
 // Appends to layout.hidden, or counts the tensor if the list is full. Any bytes are allowed as the name and the reason.
 void hide(Layout& layout, HiddenTensor hidden);
 
+// Sorts tensors as a layout has them.
+void sort_by_place(std::vector<FoundTensor>& tensors);
+
+// Moves all tensors and cuts of a file that begins `by` bytes after the start of the main file.
+void move_places(Layout& layout, std::uint64_t by);
+
 // Appends to layout.metadata if the limits allow it, else drops the entry.
 void keep_metadata(Layout& layout, std::string_view key, std::string_view value);
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "base/limits.h"
@@ -29,11 +28,7 @@ Status TensorList::add(Result<FoundTensor> tensor, HiddenTensor described) {
 }
 
 void TensorList::finish() {
-  const auto place = [](const FoundTensor& tensor) {
-    const TensorPart first = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
-    return std::tuple(first.file, first.offset, first.length);
-  };
-  std::ranges::stable_sort(layout_.tensors, {}, place);
+  sort_by_place(layout_.tensors);
 }
 
 std::string TensorList::unused_name(std::string name) {

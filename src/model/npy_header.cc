@@ -12,28 +12,16 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlign = 64;
 constexpr std::size_t kShortLengthMax = 0xffff;  // of version 1.0
 
-// Returns a shape as Python writes a tuple: (), (3,), (3, 4).
-std::string tuple_text(std::span<const std::uint64_t> shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
-  if (shape.size() == 1) text += ',';
-  return text + ")";
-}
-
-std::string dict_text(std::string_view descr, std::span<const std::uint64_t> shape) {
-  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, tuple_text(shape));
-}
-
 std::string dict_of(DType dtype, std::span<const std::uint64_t> shape) {
   const DTypeInfo& info = *dtype_info(dtype);
-  if (info.block_elements == 1) return dict_text(info.npy_descr, shape);
+  if (info.block_elements == 1) return npy_dict_text(info.npy_descr, shape);
   if (shape.empty() || shape.back() % info.block_elements != 0) {
     std::uint64_t bytes = tensor_bytes(dtype, shape).ok() ? tensor_bytes(dtype, shape).value() : 0;
-    return dict_text("|V1", std::span(&bytes, 1));
+    return npy_dict_text("|V1", std::span(&bytes, 1));
   }
   Shape blocks(shape.begin(), shape.end());
   blocks.back() /= info.block_elements;
-  return dict_text(info.npy_descr, blocks);
+  return npy_dict_text(info.npy_descr, blocks);
 }
 
 std::string_view without_padding(std::string_view dict) {

@@ -13,10 +13,15 @@ namespace weft::fuzzing {
 namespace {
 
 // Checks a tensor of a single file. `end` is where the one before it ends, or begins if tensors may overlap.
-void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint64_t end, std::uint64_t file_size) {
-  require(tensor.parts.empty() || part.offset >= end, "tensors are sorted, and do not overlap unless they may");
-  require(part.file == 0 && part.offset <= file_size && part.length <= file_size - part.offset,
-          "parts lie in the file");
+void require_tensor(const FoundTensor& tensor, std::uint64_t end, std::uint64_t file_size) {
+  require(tensor.parts.empty() || tensor.parts.front().offset >= end,
+          "tensors are sorted, and do not overlap unless they may");
+  std::uint64_t length = 0;
+  for (const TensorPart& part : tensor.parts) {
+    require(part.file == 0 && part.length > 0 && part.offset <= file_size && part.length <= file_size - part.offset,
+            "parts lie in the file");
+    length += part.length;
+  }
   require(valid_utf8(tensor.name) && valid_utf8(tensor.descr), "names are UTF-8");
   require(tensor.shape.size() <= limits::kDimensionsMax, "dimensions are bounded");
   if (tensor.dtype == DType::npy_other) {
@@ -25,18 +30,19 @@ void require_tensor(const FoundTensor& tensor, const TensorPart& part, std::uint
   }
   auto bytes = tensor.strides.empty() ? tensor_bytes(tensor.dtype, tensor.shape)
                                       : strided_bytes(tensor.dtype, tensor.shape, tensor.strides);
-  require(bytes.ok() && *bytes == part.length, "type, shape and strides agree with the length");
+  require(bytes.ok() && *bytes == length, "type, shape and strides agree with the length");
 }
+
+}  // namespace
 
 void require_sound(const Layout& layout, std::uint64_t file_size, bool may_overlap) {
   std::uint64_t end = 0;
   std::set<std::string_view> names;
   for (const FoundTensor& tensor : layout.tensors) {
-    require(tensor.parts.size() <= 1, "a tensor is one part");
-    const TensorPart part = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
-    require_tensor(tensor, part, end, file_size);
+    require(may_overlap || tensor.parts.size() <= 1, "a tensor is one part, if tensors may not overlap");
+    require_tensor(tensor, end, file_size);
     require(names.insert(tensor.name).second, "names are unique");
-    if (!tensor.parts.empty()) end = part.offset + (may_overlap ? 0 : part.length);
+    if (!tensor.parts.empty()) end = tensor.parts.front().offset + (may_overlap ? 0 : tensor.parts.front().length);
   }
   for (const TensorPart& cut : layout.cuts)
     require(cut.file == 0 && cut.length > 0 && cut.offset <= file_size && cut.length <= file_size - cut.offset,
@@ -47,6 +53,8 @@ void require_sound(const Layout& layout, std::uint64_t file_size, bool may_overl
   require(layout.metadata.size() <= limits::kMetadataEntriesMax, "metadata is bounded");
   for (const auto& [key, value] : layout.metadata) require(valid_utf8(key) && valid_utf8(value), "metadata is UTF-8");
 }
+
+namespace {
 
 class CheckedRecords final : public RecordSink {
  public:

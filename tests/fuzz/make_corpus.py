@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the seed corpora of the format targets, corpus/TARGET/*, and one seed of the peers' messages. Their output is
-committed; run it after a change."""
+committed; run it after a change, with a Python that has numpy and h5py 3.16."""
 
 import io
 import json
@@ -185,6 +185,97 @@ def write_npz():
     place = struct.pack("<4sIQI", b"PK\6\7", 0, len(small) - 22, 1)
     write(target, "zip64", small[:-22] + wide + place + small[-22:])
     write(target, "comment", small[:-2] + struct.pack("<H", 30) + b"PK\5\6".ljust(30, b"x"))
+
+
+def hdf5(fill, **options):
+    """The bytes of a file that `fill` fills."""
+    import h5py
+    out = io.BytesIO()
+    with h5py.File(out, "w", **options) as file:
+        fill(file)
+    return out.getvalue()
+
+
+def hdf5_tensors(file):
+    """A dataset of each form that is one run, and of each type; tests/unit/format/hdf5_test.cc names them."""
+    import h5py
+    import numpy
+    numbers = numpy.arange(6).reshape(2, 3)
+    for kind in ("f2", "f4", "f8", "i1", "u2", "i4", "u8", "c8", "c16", "bool", ">f4", ">i2"):
+        file[kind.replace(">", "big_")] = numbers.astype(kind)
+    file["scalar"] = numpy.float32(3.5)
+    file.create_dataset("empty", (0, 7), "f4")
+    file["layer/sub/weight:0"] = numpy.arange(4, dtype="f4")
+    file["tied"] = file["layer/sub/weight:0"]
+    file["bf16"] = numpy.zeros(4, "V2")
+    file["bf16"].attrs["dtype"] = "bfloat16"
+    file["named"] = numpy.dtype("f4")
+    file.create_dataset("of_named", (2,), file["named"], [1, 2])
+    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    creation.set_layout(h5py.h5d.COMPACT)
+    compact = h5py.h5d.create(file.id, b"compact", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((3,)), creation)
+    compact.write(h5py.h5s.ALL, h5py.h5s.ALL, numpy.arange(3, dtype="f4"))
+
+
+def hdf5_hidden(file):
+    """Datasets and links that weft does not show."""
+    import h5py
+    import numpy
+    file["plain"] = numpy.arange(3, dtype="f4")
+    file["text"] = numpy.array([b"abc", b"de"])
+    file["texts"] = ["abc", "de"]
+    file["compound"] = numpy.zeros(2, [("a", "f4"), ("b", "i4")])
+    file["opaque"] = numpy.zeros(2, "V2")
+    file["nothing"] = h5py.Empty("f4")
+    file.create_dataset("unwritten", (5,), "f4")
+    file.create_dataset("outside", (4,), "f4", external=[("/etc/passwd", 0, 16)])
+    virtual = h5py.VirtualLayout((3,), "f4")
+    virtual[:] = h5py.VirtualSource("/etc/passwd", "plain", (3,))
+    file.create_virtual_dataset("virtual", virtual)
+    file["soft"] = h5py.SoftLink("/plain")
+    file["external"] = h5py.ExternalLink("/etc/passwd", "/plain")
+    file["group/up"] = file["/"]
+
+
+def hdf5_chunks(file):
+    import numpy
+    numbers = numpy.arange(60, dtype="f4").reshape(10, 6)
+    file.create_dataset("rows", data=numbers, chunks=(3, 6))
+    file.create_dataset("lead", data=numbers.reshape(2, 5, 6), chunks=(1, 2, 6))
+    file.create_dataset("tiles", data=numbers, chunks=(4, 4))
+    file.create_dataset("gzip", data=numbers, chunks=(5, 6), compression="gzip")
+    file.create_dataset("shuffled", data=numbers, chunks=(5, 6), shuffle=True)
+    file.create_dataset("one", data=numbers, chunks=(10, 6))
+    file.create_dataset("one_gzip", data=numbers, chunks=(10, 6), compression="gzip")
+    file.create_dataset("part", (10, 6), "f4", chunks=(5, 6))[:5] = 1
+    file.create_dataset("none", (10, 6), "f4", chunks=(5, 6))
+    file.create_dataset("growing", data=numbers, chunks=(5, 6), maxshape=(None, 6))
+    file.create_dataset("growing_rows", data=numbers, chunks=(5, 6), maxshape=(None, None))
+    file.create_dataset("growing_gzip", data=numbers, chunks=(5, 6), maxshape=(None, None), compression="gzip")
+
+
+def hdf5_pages(file):
+    """More chunks than a page of a fixed array has."""
+    import numpy
+    file.create_dataset("pages", data=numpy.arange(1100, dtype="u1"), chunks=(1,))
+
+
+def hdf5_many(file):
+    import numpy
+    for i in range(30):
+        file[f"layer_{i}"] = numpy.full(2, i, "u1")
+
+
+def write_hdf5():
+    latest = {"libver": "latest"}
+    for name, fill in (("tensors", hdf5_tensors), ("hidden", hdf5_hidden), ("chunks", hdf5_chunks)):
+        write("hdf5", name, hdf5(fill))
+        write("hdf5", f"{name}_latest", hdf5(fill, **latest))
+    write("hdf5", "pages_latest", hdf5(hdf5_pages, **latest))
+    write("hdf5", "many", hdf5(hdf5_many))
+    write("hdf5", "many_latest", hdf5(hdf5_many, **latest))
+    write("hdf5", "many_tracked", hdf5(hdf5_many, track_order=True))
+    write("hdf5", "user_block", hdf5(hdf5_many, userblock_size=512))
 
 
 def pickle_text(value):
@@ -467,5 +558,8 @@ if __name__ == "__main__":
     write_npy()
     write_npz()
     write_onnx()
+
+
+    write_hdf5()
     write_torch()
     write_dcp()

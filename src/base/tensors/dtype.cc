@@ -137,4 +137,12 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
   return text + "]";
 }
 
+std::string npy_dict_text(std::string_view descr, std::span<const std::uint64_t> shape) {
+  std::string dimensions;
+  for (const std::uint64_t dimension : shape)
+    dimensions += fmt::format("{}{}", dimensions.empty() ? "" : ", ", dimension);
+  if (shape.size() == 1) dimensions += ',';
+  return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, dimensions);
+}
+
 }  // namespace weft

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -38,7 +37,6 @@ class DcpCheckpoint {
       : files_(files), layout_(layout), globals_(globals), known_globals_(globals.begin(), globals.end()) {}
 
   Status add(const DcpItem& item);
-  void finish();
 
  private:
   struct ShardFile {
@@ -155,14 +153,6 @@ Result<DcpCheckpoint::ShardFile*> DcpCheckpoint::file_of(const std::string& name
   return &*known->second;
 }
 
-void DcpCheckpoint::finish() {
-  const auto place = [](const FoundTensor& tensor) {
-    const TensorPart first = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
-    return std::tuple(first.file, first.offset, first.length);
-  };
-  std::ranges::stable_sort(layout_.tensors, {}, place);
-}
-
 Status read_metadata(ByteSource& source, DcpMetadata& metadata) {
   if (source.size() > limits::kPickleMax)
     return Error{Errc::unsupported, fmt::format("expected at most {} bytes of {}, got {}", limits::kPickleMax,
@@ -191,7 +181,7 @@ class Dcp final : public Format {
     if (read.ok()) {
       DcpCheckpoint checkpoint(files, layout, metadata.globals);
       for (const DcpItem& item : metadata.items) WEFT_CHECK(checkpoint.add(item));
-      checkpoint.finish();
+      sort_by_place(layout.tensors);
     } else {
       if (!is_malformed(read.error())) return read.error();
       layout = unread_layout(read.error());

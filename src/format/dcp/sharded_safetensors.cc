@@ -6,7 +6,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,11 +34,7 @@ class ShardJoin {
     Layout& first = *files_.front().layout;
     for (const ShardedFile& file : files_.subspan(1)) first.others.push_back(file.name);
     std::ranges::move(joined, std::back_inserter(first.tensors));
-    const auto place = [](const FoundTensor& tensor) {
-      const TensorPart part = tensor.parts.empty() ? TensorPart{} : tensor.parts.front();
-      return std::tuple(part.file, part.offset, part.length);
-    };
-    std::ranges::stable_sort(first.tensors, {}, place);
+    sort_by_place(first.tensors);
   }
 
  private:
