@@ -66,6 +66,7 @@ def write_shown(path, **options):
         write_compact(file, "compact", numpy.arange(9, dtype="f4"))
         rows = numpy.random.default_rng(4).normal(size=(256, 300)).astype("f4")
         file.create_dataset("rows", data=rows, chunks=(60, 300))
+        file.create_dataset("tiles", data=rows, chunks=(100, 100))
         file.create_dataset("lines", data=rows, chunks=(1, 300))
         file.create_dataset("single", data=rows, chunks=rows.shape)
         for i in range(300):
@@ -147,7 +148,7 @@ def assert_tensors_equal(tensors, expected):
 def test_each_dataset_is_a_tensor(published, version):
     _, mount, source = published
     expected = datasets(source / version / "model.h5")
-    assert len(expected) == len(arrays()) + 305
+    assert len(expected) == len(arrays()) + 306
     assert_tensors_equal(mount.tensors(version, 1), expected)
 
 

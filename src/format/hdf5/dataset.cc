@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "format/boxes.h"
 #include "format/parse_errors.h"
 
 namespace weft {
@@ -156,12 +157,26 @@ Status Hdf5Datasets::place_chunks(const Hdf5Header& header, const Hdf5Message& l
         found.chunks.empty() ? kNeverWritten : "some chunks were never written: the fill value";
     return hide_dataset(dataset, why, touching_runs(std::move(found.chunks)));
   }
-  if (!chunks_are_rows(found.grid, shape_))
-    return hide_dataset(dataset, "its chunks are tiles", touching_runs(std::move(found.chunks)));
+  if (!chunks_are_rows(found.grid, shape_)) return place_tiles(std::move(found), dataset);
   std::vector<TensorPart> rows;
   for (const Hdf5Chunk& chunk : found.chunks)
     append_run(rows, {chunk.bytes.offset, row_chunk_bytes(found, shape_, chunk.number)});
   return show(std::move(rows), dataset);
+}
+
+// A chunk is a box of the tensor, with its padding. The dict of numpy describes no boxes.
+Status Hdf5Datasets::place_tiles(Hdf5Chunks found, Hdf5Dataset& dataset) {
+  if (!type_.dtype) return hide_dataset(dataset, type_.why, touching_runs(std::move(found.chunks)));
+  if (type_.big_endian) return hide_dataset(dataset, "big-endian, in tiles", touching_runs(std::move(found.chunks)));
+  FoundTensor& tensor = dataset.tensor;
+  tensor.dtype = *type_.dtype;
+  tensor.shape = shape_;
+  std::vector<TensorBox> boxes;
+  for (const Hdf5Chunk& chunk : found.chunks)
+    boxes.push_back({0, chunk.bytes.offset, found.grid.begin(chunk.number), found.grid.chunk});
+  if (Status placed = place_boxes(tensor, std::move(boxes)); !placed.ok())
+    return hide_dataset(dataset, placed.error().message, touching_runs(std::move(found.chunks)));
+  return {};
 }
 
 // numpy describes numbers in the other byte order. It does not know all types of weft.

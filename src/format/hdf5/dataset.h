@@ -44,6 +44,7 @@ class Hdf5Datasets {
   Status place(const Hdf5Header& header, const Hdf5Message& layout, Hdf5Dataset& dataset);
   Status place_run(std::uint64_t at, std::uint64_t length, Hdf5Dataset& dataset);
   Status place_chunks(const Hdf5Header& header, const Hdf5Message& layout, Hdf5Dataset& dataset);
+  Status place_tiles(Hdf5Chunks found, Hdf5Dataset& dataset);
   // Makes a tensor of these bytes, or hides them if weft lacks their type.
   Status show(std::vector<TensorPart> parts, Hdf5Dataset& dataset);
 

@@ -104,7 +104,7 @@ TEST_CASE("hdf5: what weft does not show is hidden with a reason, and no other f
   }
 }
 
-TEST_CASE("hdf5: rows of chunks are parts of a tensor, and other chunks are cuts") {
+TEST_CASE("hdf5: rows of chunks are parts of a tensor, tiles are boxes, and compressed chunks are cuts") {
   const std::string numbers = counted<float>(60);
   for (const char* sample : {"chunks", "chunks_latest"}) {
     CAPTURE(sample);
@@ -121,15 +121,20 @@ TEST_CASE("hdf5: rows of chunks are parts of a tensor, and other chunks are cuts
     CHECK(hdf5_tensor(layout, "lead")->parts.size() >= 2);
     CHECK((hdf5_tensor(layout, "growing") != nullptr) == old);
     if (!old) CHECK(hdf5_hidden_why(layout, "growing").find("extensible array") != std::string::npos);
-    CHECK(hdf5_hidden_why(layout, "tiles") == "its chunks are tiles");
     for (const char* name : {"gzip", "one_gzip", "growing_gzip"}) CHECK(hdf5_hidden_why(layout, name) == "compressed");
     CHECK(hdf5_hidden_why(layout, "shuffled") == "filtered");
     CHECK(hdf5_hidden_why(layout, "part") == "some chunks were never written: the fill value");
     CHECK(hdf5_hidden_why(layout, "none") == "never written: its elements are the fill value");
-    const auto tiles = std::ranges::find(layout.hidden, "tiles", &HiddenTensor::name);
-    CHECK(tiles->bytes == 6 * 64);
+    const FoundTensor* tiles = hdf5_tensor(layout, "tiles");
+    REQUIRE(tiles != nullptr);
     CHECK(tiles->dtype == DType::f32);
     CHECK(tiles->shape == Shape{10, 6});
+    CHECK(tiles->grid == Borders{0, 4, 8, 12, 0, 4, 8});
+    REQUIRE(tiles->parts.size() == 6);
+    for (const TensorPart& part : tiles->parts) CHECK(part.length == 64);
+    const std::string first = hdf5_bytes(*tiles, file).substr(0, 64);
+    CHECK(first.substr(0, 16) == numbers.substr(0, 16));
+    CHECK(first.substr(16, 16) == numbers.substr(24, 16));
     std::uint64_t hidden_bytes = 0;
     for (const HiddenTensor& hidden : layout.hidden) hidden_bytes += hidden.bytes;
     CHECK(cut_bytes(layout) == hidden_bytes);
