@@ -47,6 +47,7 @@ class DcpCheckpoint {
 
   // Errors of these that is_malformed() are reasons to hide the tensor. The others come from the source.
   Result<FoundTensor> tensor_of(const DcpItem& item);
+  Error value_of(const DcpItem& item);
   Result<Layout> saved_in(SliceSource& slice);
   Result<FoundTensor> shard_of(const DcpPlace& place);
   Result<ShardFile*> file_of(const std::string& name);
@@ -57,6 +58,10 @@ class DcpCheckpoint {
   std::unordered_set<std::string> known_globals_;
   std::map<std::string, std::optional<ShardFile>> opened_;  // no file: it is not there
 };
+
+bool is_whole(const DcpShard& shard, const Shape& shape) {
+  return shard.size == shape && std::ranges::all_of(shard.begin, [](std::uint64_t index) { return index == 0; });
+}
 
 std::uint64_t bytes_of(const DcpItem& item) {
   std::uint64_t bytes = 0;
@@ -79,13 +84,19 @@ Status DcpCheckpoint::add(const DcpItem& item) {
   return {};
 }
 
+// Notes the globals of a value, and returns why it is no tensor.
+Error DcpCheckpoint::value_of(const DcpItem& item) {
+  for (const DcpShard& shard : item.shards) {
+    if (!shard.place) continue;
+    const auto saved = shard_of(*shard.place);
+    if (!saved.ok() && !is_malformed(saved.error())) return saved.error();
+  }
+  return hidden_shard(item.why);
+}
+
 // A tensor of one shard may have strides, as one that was transposed.
 Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
-  if (!item.why.empty()) {
-    for (const DcpShard& shard : item.shards)
-      if (shard.place) static_cast<void>(shard_of(*shard.place));  // for its globals
-    return hidden_shard(item.why);
-  }
+  if (!item.why.empty()) return value_of(item);
   std::vector<TensorBox> boxes;
   FoundTensor whole;
   whole.shape = *item.shape;
@@ -94,7 +105,7 @@ Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
     WEFT_TRY(FoundTensor one, shard_of(*shard.place));
     if (one.shape != shard.size) return hidden_shard("a shard of another shape than .metadata says");
     if (&shard != &item.shards.front() && one.dtype != whole.dtype) return hidden_shard("shards of several types");
-    if (item.shards.size() == 1 && shard.size == whole.shape) return one;
+    if (item.shards.size() == 1 && is_whole(shard, whole.shape)) return one;
     if (!one.strides.empty()) return hidden_shard("a shard whose elements are not in C order");
     whole.dtype = one.dtype;
     if (!one.parts.empty()) boxes.push_back({one.parts[0].file, one.parts[0].offset, shard.begin, shard.size});

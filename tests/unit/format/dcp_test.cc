@@ -238,6 +238,8 @@ TEST_CASE("dcp: a tensor whose shards do not fit together is hidden") {
             .shard({0, 0}, {2, 2}, saved({2, 2}, {1, 2}, 0), "a.distcp")
             .shard({2, 0}, {2, 2}, saved({2, 2}), "a.distcp")
             .why_hidden() == "a shard whose elements are not in C order");
+  CHECK(Checkpoint().shard({1, 0}, {4, 2}, saved({4, 2}), "a.distcp").why_hidden().find("borders") !=
+        std::string::npos);
   CHECK(rows().described({9, 9}, {1, 1}).why_hidden() == ".metadata has no place for a shard");
   CHECK(Checkpoint().why_hidden() == "it has no shards");
   CHECK(Checkpoint().shard({0}, {4}, saved({4}), "a.distcp").why_hidden() ==
