@@ -34,11 +34,12 @@ class TorchTensors {
  private:
   class Search;
 
-  // Adds a tensor, or hides one with the reason and its bytes.
-  void add_named(std::string name, Result<FoundTensor> tensor, std::uint64_t bytes);
+  // Adds a tensor, or hides one with the reason and its bytes. Errc::unsupported: the names are together too long.
+  Status add_named(std::string name, Result<FoundTensor> tensor, std::uint64_t bytes);
   std::string unused_name(std::string name);
 
   Layout& layout_;
+  std::size_t name_bytes_ = 0;
   std::unordered_map<std::string, std::uint32_t> names_;  // of tensors, and how often each was used
 };
 

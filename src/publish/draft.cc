@@ -14,8 +14,8 @@
 #include "publish/dataset_draft.h"
 #include "publish/fd_source.h"
 #include "publish/shards.h"
+#include "publish/showable.h"
 #include "publish/source_group.h"
-#include "weft/model/tree.h"
 #include "weft/store/assembly.h"
 
 namespace weft {
@@ -211,25 +211,6 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   return {};
 }
 
-// Removes the tensors of a file if the trees cannot show them by their names. The library of its format reads the file,
-// so it is published as it is.
-void keep_if_unshowable(File& file) {
-  if (file.tensors.empty()) return;
-  Manifest alone;
-  alone.files.push_back(std::move(file));
-  const auto nodes = VersionTree::count(alone);
-  file = std::move(alone.files.front());
-  if (nodes.ok()) return;
-  std::string_view why = nodes.error().message;
-  if (const std::string place = file.path + ": "; why.starts_with(place)) why.remove_prefix(place.size());
-  Layout layout = unread_layout({Errc::unsupported, std::string(why)});
-  file.format = std::move(layout.format);
-  file.metadata = std::move(layout.metadata);
-  file.tensors.clear();
-  file.hidden.clear();
-  file.hidden_more = 0;
-}
-
 // Errc::corrupt: a file that arrived has another SHA-256 than it must have.
 Status check_expected(const DraftFiles& files) {
   for (std::size_t i = 0; i < files.drafts.size(); ++i) {
@@ -303,7 +284,7 @@ Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progre
     WEFT_CHECK(headers.add_next());
   }
   WEFT_TRY(files.manifest.files, headers.files());
-  for (File& file : files.manifest.files) keep_if_unshowable(file);
+  for (File& file : files.manifest.files) hide_unshowable(file);
   return files;
 }
 
