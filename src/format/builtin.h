@@ -9,5 +9,6 @@ const Format& safetensors_format();
 const Format& gguf_format();
 const Format& npy_format();
 const Format& archive_format();
+const Format& torch_legacy_format();
 
 }  // namespace weft

@@ -83,8 +83,8 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
 }  // namespace
 
 Formats all_formats() {
-  static const std::array<const Format*, 4> formats = {&safetensors_format(), &gguf_format(), &npy_format(),
-                                                       &archive_format()};
+  static const std::array<const Format*, 5> formats = {&safetensors_format(), &gguf_format(), &npy_format(),
+                                                       &archive_format(), &torch_legacy_format()};
   return formats;
 }
 

@@ -66,7 +66,8 @@ class Pickle {
   Kind kind(Value value) const { return nodes_[value].kind; }
   bool boolean(Value value) const { return nodes_[value].first != 0; }
   std::int64_t integer(Value value) const;
-  std::string_view text(Value value) const;                                               // any bytes
+  // Any bytes. Of a number that is beyond 64 bits and in binary: its bytes, the lowest first.
+  std::string_view text(Value value) const;
   Range bytes(Value value) const { return {nodes_[value].first, nodes_[value].second}; }  // of a text too
   std::string_view global(Value value) const { return globals_[nodes_[value].first]; }
   const Call& call(Value value) const { return calls_[nodes_[value].first]; }

@@ -20,20 +20,20 @@ std::optional<std::uint32_t> escaped_number(std::string_view text, std::size_t d
 }
 
 // An escape: the bytes that it means, and its length after the backslash.
-struct Escape {
+struct PickleEscape {
   std::string bytes;
   std::size_t length = 0;
 };
 
-std::optional<Escape> escape_of_byte(std::string_view text) {
+std::optional<PickleEscape> pickle_byte_escape(std::string_view text) {
   constexpr std::string_view kNames = "\\'\"abfnrtv", kBytes = "\\'\"\a\b\f\n\r\t\v";
   if (text.empty()) return std::nullopt;
-  if (const auto at = kNames.find(text[0]); at != std::string_view::npos) return Escape{{kBytes[at]}, 1};
+  if (const auto at = kNames.find(text[0]); at != std::string_view::npos) return PickleEscape{{kBytes[at]}, 1};
   if (text[0] == 'x')
-    if (const auto value = escaped_number(text.substr(1), 2, 16)) return Escape{{static_cast<char>(*value)}, 3};
+    if (const auto value = escaped_number(text.substr(1), 2, 16)) return PickleEscape{{static_cast<char>(*value)}, 3};
   const auto octal = text.substr(0, 3).find_first_not_of("01234567");
   const std::size_t digits = std::min<std::size_t>({octal, text.size(), 3});
-  if (const auto value = escaped_number(text, digits, 8)) return Escape{{static_cast<char>(*value)}, digits};
+  if (const auto value = escaped_number(text, digits, 8)) return PickleEscape{{static_cast<char>(*value)}, digits};
   return std::nullopt;
 }
 
@@ -45,17 +45,17 @@ std::string utf8_of(std::uint32_t code) {
   return {static_cast<char>(0xf0U | (code >> 18U)), tail(12), tail(6), tail(0)};
 }
 
-std::optional<Escape> escape_of_code_point(std::string_view text) {
+std::optional<PickleEscape> pickle_code_point_escape(std::string_view text) {
   constexpr std::uint32_t kCodePointMax = 0x10ffff;
-  if (text.starts_with('\\')) return Escape{"\\\\", 1};  // the second backslash begins no escape
+  if (text.starts_with('\\')) return PickleEscape{"\\\\", 1};  // the second backslash begins no escape
   if (text.empty() || (text[0] != 'u' && text[0] != 'U')) return std::nullopt;
   const std::size_t digits = text[0] == 'u' ? 4 : 8;
   const auto value = escaped_number(text.substr(1), digits, 16);
   if (!value || *value > kCodePointMax) return std::nullopt;
-  return Escape{utf8_of(*value), digits + 1};
+  return PickleEscape{utf8_of(*value), digits + 1};
 }
 
-std::size_t unescape(std::span<char> text, std::optional<Escape> (*escape_at)(std::string_view)) {
+std::size_t unescape_line(std::span<char> text, std::optional<PickleEscape> (*escape_at)(std::string_view)) {
   const std::string_view all(text.data(), text.size());
   std::size_t from = std::min(all.find('\\'), all.size()), to = from;
   while (from < all.size()) {
@@ -74,11 +74,11 @@ std::size_t unescape(std::span<char> text, std::optional<Escape> (*escape_at)(st
 }  // namespace
 
 std::size_t unescape_bytes(std::span<char> text) {
-  return unescape(text, escape_of_byte);
+  return unescape_line(text, pickle_byte_escape);
 }
 
 std::size_t unescape_text(std::span<char> text) {
-  return unescape(text, escape_of_code_point);
+  return unescape_line(text, pickle_code_point_escape);
 }
 
 }  // namespace weft

@@ -27,7 +27,7 @@ bool is_part_of_module(std::string_view key) {
 }
 
 // A storage whose bytes are in the file.
-struct Storage {
+struct TorchStorage {
   TorchStorageId id;
   std::optional<DType> type;
   Range bytes;
@@ -44,7 +44,7 @@ Error lacks_type(std::string_view name) {
 }
 
 // The value of an expanded tensor is larger than its bytes in the file.
-Status check_size(std::uint64_t logical, std::uint64_t stored, const Shape& shape) {
+Status check_torch_size(std::uint64_t logical, std::uint64_t stored, const Shape& shape) {
   if (logical > limits::kVersionBytesMax)
     return hidden_because(fmt::format("its shape {} is too large", shape_text(shape)));
   if (logical > stored && logical > limits::kExpandedBytesMax)
@@ -53,7 +53,8 @@ Status check_size(std::uint64_t logical, std::uint64_t stored, const Shape& shap
 }
 
 // Returns the tensor without its name. The error is the reason why it is hidden.
-Result<FoundTensor> placed(const Range& storage, std::uint64_t elements_before, DType type, TorchElements elements) {
+Result<FoundTensor> torch_placed(const Range& storage, std::uint64_t elements_before, DType type,
+                                 TorchElements elements) {
   FoundTensor tensor;
   tensor.dtype = type;
   if (elements.shape.size() > limits::kDimensionsMax)
@@ -66,7 +67,7 @@ Result<FoundTensor> placed(const Range& storage, std::uint64_t elements_before, 
         __builtin_mul_overflow(begin, std::uint64_t{dtype_info(type)->block_bytes}, &begin) || begin > storage.length ||
         span > storage.length - begin)
       return hidden_because(fmt::format("it ends after its storage of {} bytes", storage.length));
-    WEFT_CHECK(check_size(logical, storage.length, elements.shape));
+    WEFT_CHECK(check_torch_size(logical, storage.length, elements.shape));
     tensor.parts.push_back({0, storage.offset + begin, span});
     tensor.strides = needed_strides(elements.shape, std::move(elements.strides));
   }
@@ -116,7 +117,7 @@ class TorchTensors::Search {
   Result<FoundTensor> storage_alone(Value value);
   Result<FoundTensor> reconstructed(const Pickle::Call& call);
   Result<FoundTensor> numpy_array(Value bytes, Value dtype, Value shape, bool fortran_order);
-  Result<Storage> storage_of(Value value);
+  Result<TorchStorage> storage_of(Value value);
 
   TorchTensors& to_;
   const Pickle& pickle_;
@@ -160,7 +161,7 @@ Status TorchTensors::Search::walk_inside(Value value, std::size_t depth) {
     case Kind::call:
       return walk_call(pickle_.call(value), depth);
     case Kind::persistent:
-      return add(storage_alone(value));
+      return values_.is_module_id(value) ? Status{} : add(storage_alone(value));
     default:
       return {};
   }
@@ -281,7 +282,7 @@ Result<FoundTensor> TorchTensors::Search::rebuilt(const std::vector<Value>& argu
   const std::size_t type_at = 6, metadata_at = maker == TorchMaker::tensor_v3 ? 7 : 6;
   auto elements = values_.elements(arguments);
   if (!elements) return hidden_because("a tensor with other arguments than PyTorch writes");
-  WEFT_TRY(const Storage storage, storage_of(arguments[0]));
+  WEFT_TRY(const TorchStorage storage, storage_of(arguments[0]));
   std::optional<DType> type = storage.type;
   std::string_view type_name = storage.id.type_name;
   if (maker == TorchMaker::tensor_v3) {
@@ -292,23 +293,23 @@ Result<FoundTensor> TorchTensors::Search::rebuilt(const std::vector<Value>& argu
   if (const auto logical = tensor_bytes(*type, elements->shape); logical.ok()) bytes_ = std::min(bytes_, *logical);
   if (arguments.size() > metadata_at && values_.has_bit(arguments[metadata_at]))
     return hidden_because("its values are conjugated or negated when they are read");
-  return placed(storage.bytes, storage.id.begin, *type, *std::move(elements));
+  return torch_placed(storage.bytes, storage.id.begin, *type, *std::move(elements));
 }
 
 Result<FoundTensor> TorchTensors::Search::storage_alone(Value value) {
-  WEFT_TRY(const Storage storage, storage_of(value));
+  WEFT_TRY(const TorchStorage storage, storage_of(value));
   if (!storage.type) return lacks_type(storage.id.type_name);
   const std::uint64_t count = storage.bytes.length / dtype_info(*storage.type)->block_bytes;
-  return placed(storage.bytes, 0, *storage.type, {{count}, {1}, 0});
+  return torch_placed(storage.bytes, 0, *storage.type, {{count}, {1}, 0});
 }
 
-Result<Storage> TorchTensors::Search::storage_of(Value value) {
+Result<TorchStorage> TorchTensors::Search::storage_of(Value value) {
   if (pickle_.kind(value) != Kind::persistent) return hidden_because("its storage is not in the file");
   const auto id = values_.storage_id(value);
   if (!id) return hidden_because("its storage has another id than PyTorch writes");
   WEFT_TRY(const Range bytes, storages_(id->key));
   bytes_ = bytes.length;
-  return Storage{*id, torch_storage_type(id->type_name), bytes};
+  return TorchStorage{*id, torch_storage_type(id->type_name), bytes};
 }
 
 // The state is (version, shape, dtype, Fortran order, bytes).
@@ -337,7 +338,7 @@ Result<FoundTensor> TorchTensors::Search::numpy_array(Value bytes, Value dtype, 
     return hidden_because("an array of numpy with other bytes than its shape needs");
   TorchElements elements{*dimensions, c_strides(*dimensions), 0};
   if (fortran_order && *length > 0) elements.strides = fortran_strides(*dimensions);
-  return placed({pickle_at_ + place.offset, place.length}, 0, element->dtype, std::move(elements));
+  return torch_placed({pickle_at_ + place.offset, place.length}, 0, element->dtype, std::move(elements));
 }
 
 Status TorchTensors::add(const Pickle& pickle, Pickle::Value value, std::string_view prefix, std::uint64_t pickle_at,

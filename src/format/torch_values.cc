@@ -86,6 +86,12 @@ std::optional<DType> torch_storage_type(std::string_view class_name) {
   return find_torch_name(kStorageTypes, class_name.substr(class_name.rfind('.') + 1));
 }
 
+std::uint64_t torch_storage_width(std::string_view class_name) {
+  if (const auto type = torch_storage_type(class_name)) return dtype_info(*type)->block_bytes;
+  const bool packed = class_name.ends_with(".QUInt4x2Storage") || class_name.ends_with(".QUInt2x4Storage");
+  return packed ? 1 : 0;
+}
+
 std::optional<DType> torch_tensor_type(std::string_view global) {
   return find_torch_name(kTensorTypes, global);
 }
@@ -162,6 +168,12 @@ std::optional<TorchStorageId> TorchValues::storage_id(Value value) const {
     if (const std::vector<Value> view = some(id[5]); view.size() == 3)
       storage.begin = whole_number(view[1]).value_or(0);
   return storage;
+}
+
+bool TorchValues::is_module_id(Value value) const {
+  if (pickle_.kind(value) != Kind::persistent) return false;
+  const std::vector<Value> id = some(*pickle_.items(value).begin());
+  return !id.empty() && text(id[0]) == "module";
 }
 
 bool TorchValues::has_bit(Value metadata) const {

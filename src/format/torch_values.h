@@ -27,6 +27,8 @@ enum class TorchMaker {
 
 // The type of a storage's elements, by the class of the storage. An untyped storage counts bytes.
 std::optional<DType> torch_storage_type(std::string_view class_name);
+// Returns the bytes of an element, also of some types that weft lacks; 0: the class is unknown.
+std::uint64_t torch_storage_width(std::string_view class_name);
 std::optional<DType> torch_tensor_type(std::string_view global);
 
 // The place of a tensor's elements in its storage.
@@ -71,6 +73,8 @@ class TorchValues {
   std::optional<TorchElements> elements(const std::vector<Value>& arguments) const;
   // Returns nothing for a value that is no storage, or has another id than PyTorch writes.
   std::optional<TorchStorageId> storage_id(Value value) const;
+  // True for the id of the class of a module, which files before PyTorch 1.6 have beside its source text.
+  bool is_module_id(Value value) const;
   // True if the tensor has a bit that changes its values after they were read.
   bool has_bit(Value metadata) const;
   // Returns the bytes of an array of numpy in the pickle, which may be escaped as text.

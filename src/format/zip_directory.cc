@@ -225,15 +225,15 @@ bool ZipDirectory::begins(std::span<const std::byte> head) {
 
 namespace {
 
-struct Entry {
+struct ZipEntry {
   std::string name;
   Numbers numbers;
 };
 
-Result<std::vector<Entry>> read_entries(ByteSource& archive, const Place& place) {
+Result<std::vector<ZipEntry>> read_zip_entries(ByteSource& archive, const Place& place) {
   HeaderCursor cursor(archive, place.begin + place.bytes);
   WEFT_CHECK(cursor.skip(place.begin));
-  std::vector<Entry> entries;
+  std::vector<ZipEntry> entries;
   entries.reserve(static_cast<std::size_t>(place.count));
   for (std::uint64_t i = 0; i < place.count; ++i) {
     WEFT_TRY(auto entry, read_entry(cursor));
@@ -246,7 +246,7 @@ Result<std::vector<Entry>> read_entries(ByteSource& archive, const Place& place)
 }
 
 // Checks that a member's bytes, which begin at `data`, end before the next member.
-Status check_end(std::string_view name, std::uint64_t data, std::uint64_t bytes, std::uint64_t next) {
+Status check_zip_end(std::string_view name, std::uint64_t data, std::uint64_t bytes, std::uint64_t next) {
   if (data <= next && bytes <= next - data) return {};
   return broken_zip(
       "{}: expected its bytes before byte {}, where the next member or the directory begins, got {} bytes at {}",
@@ -259,8 +259,8 @@ Status check_end(std::string_view name, std::uint64_t data, std::uint64_t bytes,
 // many entries name one local header.
 Result<ZipDirectory> ZipDirectory::read(ByteSource& archive) {
   WEFT_TRY(const Place place, find_directory(archive));
-  WEFT_TRY(std::vector<Entry> entries, read_entries(archive, place));
-  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.numbers.header; });
+  WEFT_TRY(std::vector<ZipEntry> entries, read_zip_entries(archive, place));
+  std::ranges::sort(entries, {}, [](const ZipEntry& entry) { return entry.numbers.header; });
   const auto next_of = [&](std::size_t i) {
     return i + 1 < entries.size() ? entries[i + 1].numbers.header : place.begin;
   };
@@ -269,14 +269,14 @@ Result<ZipDirectory> ZipDirectory::read(ByteSource& archive) {
     if (numbers.header > place.begin)
       return broken_zip("{}: expected its header before the zip directory at {}, got it at {}", member_label(name),
                         place.begin, numbers.header);
-    WEFT_CHECK(check_end(name, numbers.header + kLocalBytes + name.size(), numbers.packed, next_of(i)));
+    WEFT_CHECK(check_zip_end(name, numbers.header + kLocalBytes + name.size(), numbers.packed, next_of(i)));
   }
   ZipDirectory directory;
   directory.members_.reserve(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     auto& [name, numbers] = entries[i];
     WEFT_TRY(const std::uint64_t data, read_local_header(archive, name, numbers));
-    WEFT_CHECK(check_end(name, data, numbers.packed, next_of(i)));
+    WEFT_CHECK(check_zip_end(name, data, numbers.packed, next_of(i)));
     directory.members_.push_back({std::move(name), numbers.header, {data, numbers.packed}, numbers.method == kStored});
   }
   WEFT_CHECK(directory.index_names());
