@@ -38,6 +38,6 @@ def test_damaged_files(tmp_path):
     write_files(tmp_path)
     program = weftlib.BUILD / "tests/unit/format/weft_test_unit_format"
     environment = {**os.environ, "WEFT_TEST_FILES": str(tmp_path), "WEFT_TEST_STEPS": str(-(-DAMAGES // ROUNDS))}
-    done = subprocess.run([program, "-tc=damaged files*,files cut within*"], env=environment, capture_output=True, text=True)
+    done = subprocess.run([program, "-tc=damaged files*,files that are cut*"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "2 passed" in done.stdout

@@ -165,7 +165,7 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   line("size", size_text(row, manifest, facts));
   for (const ContainerFacts& container : facts.containers) line("records", container_text(container));
   if (row.kind == VersionKind::model)
-    for (const std::string& text : file_texts(manifest)) line("file", text);
+    for (const std::string& facts_of_file : file_texts(manifest)) line("file", facts_of_file);
   for (const File& file : manifest.files)
     if (const std::string_view why = why_no_tensors(file); !why.empty())
       line("no tensors", fmt::format("in {}: {}", file.path, why));
