@@ -47,7 +47,6 @@ inline constexpr std::size_t kPickleLineMax = 4096;            // bytes of a num
 inline constexpr std::size_t kPickleDepthMax = 256;            // of the values that are searched for tensors
 inline constexpr std::uint64_t kPickleStepsPerOpcode = 16;     // of the search; values that are shared often take many
 inline constexpr std::uint64_t kPickleStepsMax = 32'000'000;   // of one search
-inline constexpr std::size_t kPickleNamesMax = 64U << 20U;     // bytes of the names of the tensors of a file
 inline constexpr std::uint64_t kExpandedBytesMax = 1U << 30U;  // of a tensor whose storage has fewer bytes
 inline constexpr std::uint64_t kTarExtraMax = 1U << 20U;       // a long name, or the pax records of a member
 inline constexpr std::size_t kRecordNameMax = 4096;            // a member's path, or a key with its database's name

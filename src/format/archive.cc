@@ -4,7 +4,7 @@
 #include "format/hdf5/keras.h"
 #include "format/npz.h"
 #include "format/parse_errors.h"
-#include "format/torch_zip.h"
+#include "format/torch/torch_zip.h"
 #include "format/zip_directory.h"
 
 namespace weft {

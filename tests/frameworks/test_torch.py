@@ -222,11 +222,11 @@ def test_globals_are_listed_and_nothing_runs(published, area):
 
 
 def test_allowed_globals_are_those_of_the_installed_torch():
-    """src/format/torch_globals.cc has the names of PyTorch 2.13."""
+    """src/format/torch/torch_globals.cc has the names of PyTorch 2.13."""
     if not torch.__version__.startswith("2.13."):
         pytest.skip(f"PyTorch {torch.__version__}")
     from torch._weights_only_unpickler import _get_allowed_globals
-    text = (weftlib.TOP / "src/format/torch_globals.cc").read_text()
+    text = (weftlib.TOP / "src/format/torch/torch_globals.cc").read_text()
     listed = text[text.index("kAllowed"):text.index("});")].split('"')[1::2]
     assert listed == sorted(_get_allowed_globals())
 

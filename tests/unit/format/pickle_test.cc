@@ -1,4 +1,4 @@
-#include "format/pickle.h"
+#include "format/torch/pickle.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/limits.h"
-#include "format/torch_globals.h"
+#include "format/torch/torch_globals.h"
 #include "torch_files.h"
 
 using namespace weft;

@@ -1,4 +1,4 @@
-#include "format/torch_globals.h"
+#include "format/torch/torch_globals.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "format/torch_tensors.h"
+#include "format/torch/torch_tensors.h"
 
 #include <fmt/core.h>
 
@@ -11,8 +11,9 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "format/layout.h"
 #include "format/npy_header.h"
-#include "format/torch_values.h"
+#include "format/torch/torch_values.h"
 
 namespace weft {
 namespace {

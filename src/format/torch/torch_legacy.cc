@@ -16,10 +16,10 @@
 #include "format/builtin.h"
 #include "format/cursor.h"
 #include "format/parse_errors.h"
-#include "format/pickle.h"
-#include "format/torch_globals.h"
-#include "format/torch_tensors.h"
-#include "format/torch_values.h"
+#include "format/torch/pickle.h"
+#include "format/torch/torch_globals.h"
+#include "format/torch/torch_tensors.h"
+#include "format/torch/torch_values.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/pickle.h"
+#include "format/torch/pickle.h"
 #include "weft/dtype.h"
 
 namespace weft {

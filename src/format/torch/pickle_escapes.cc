@@ -1,4 +1,4 @@
-#include "format/pickle_escapes.h"
+#include "format/torch/pickle_escapes.h"
 
 #include <algorithm>
 #include <charconv>

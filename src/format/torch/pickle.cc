@@ -1,4 +1,4 @@
-#include "format/pickle.h"
+#include "format/torch/pickle.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/limits.h"
 #include "format/cursor.h"
-#include "format/pickle_escapes.h"
+#include "format/torch/pickle_escapes.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "format/torch_values.h"
+#include "format/torch/torch_values.h"
 
 #include <algorithm>
 #include <array>
