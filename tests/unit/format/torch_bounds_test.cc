@@ -116,7 +116,7 @@ TEST_CASE("torch: long names of many tensors are bounded") {
       kTensor + put(0) + "0" +
       p_dict({{std::string(4000, 'k'), "(" + repeated(get(0), 30'000) + "l" + repeated("N0", 40'000)}});
   const std::string why = why_opaque(torch_archive(value));
-  CHECK(why == "expected names of tensors of at most 67108864 bytes, got more");
+  CHECK(why == "expected names of tensors of at most 67108864 bytes together, got more");
 }
 
 TEST_CASE("torch: the value of an expanded tensor is bounded") {
