@@ -11,7 +11,7 @@ import weftlib
 from weftlib import Mount, Store
 
 # The HDF5 version that a file may need: old groups, or everything that is new.
-VERSIONS = ("earliest", "latest")
+VERSIONS = {"earliest": "earliest", "newest": "latest"}  # a model, and the version of the format that it is written in
 
 KERAS = """
 import os, sys, keras, numpy
@@ -110,14 +110,14 @@ def datasets(path):
 
 @pytest.fixture(name="published", scope="module")
 def published_files(area):
-    """The store, a mount of it, and the sources. Models: earliest and latest, hidden-earliest and hidden-latest, keras, and
+    """The store, a mount of it, and the sources. Models: earliest and newest, hidden-earliest and hidden-newest, keras, and
     weights (one tensor of earliest, as safetensors)."""
     source = area / "hdf5"
-    for version in VERSIONS:
+    for version, written in VERSIONS.items():
         (source / version).mkdir(parents=True)
         (source / f"hidden-{version}").mkdir()
-        write_shown(source / version / "model.h5", libver=(version, "latest"))
-        write_hidden(source / f"hidden-{version}" / "model.hdf5", area / "other.h5", libver=(version, "latest"))
+        write_shown(source / version / "model.h5", libver=(written, "latest"))
+        write_hidden(source / f"hidden-{version}" / "model.hdf5", area / "other.h5", libver=(written, "latest"))
     (source / "keras").mkdir()
     run_keras(KERAS, source / "keras")
     shutil.move(source / "keras" / "half.npy", area / "half.npy")
@@ -221,7 +221,7 @@ def test_bfloat16_of_keras(published, area):
 def test_one_tensor_is_stored_once_in_two_formats(published):
     store, mount, _ = published
     kernel = mount.tensors("earliest", 1) / "layer.kernel:0.npy"
-    for other in (mount.tensors("weights", 1) / "w.npy", mount.tensors("latest", 1) / "layer.kernel:0.npy",
+    for other in (mount.tensors("weights", 1) / "w.npy", mount.tensors("newest", 1) / "layer.kernel:0.npy",
                   mount.tensors("earliest", 1) / "tied.npy"):
         assert kernel.samefile(other)
     store.assert_sound()

@@ -209,12 +209,19 @@ def test_broken_model_is_kept(published):
     assert (mount.version("broken", 1) / "net.onnx").read_bytes() == (source / "broken/net.onnx").read_bytes()
 
 
-def test_one_tensor_is_stored_once(published):
-    """Wherever the model has it, and in another format."""
-    store, mount, _ = published
-    views = [mount.tensors(name, 1) / "layer.3.weight.npy" for name in ("inline", "one", "many")]
-    for view in views:
-        assert view.samefile(mount.tensors("weights", 1) / "w.npy")
+def test_one_tensor_is_stored_once(published, tmp_path):
+    """Wherever the model has it, and in another format. A tensor in another file of the model is a view of its own."""
+    store, mount, source = published
+    alone = mount.tensors("weights", 1) / "w.npy"
+    assert (mount.tensors("inline", 1) / "layer.3.weight.npy").samefile(alone)
+    for name in ("one", "many"):
+        assert (mount.tensors(name, 1) / "layer.3.weight.npy").read_bytes() == alone.read_bytes()
+    other = Store(tmp_path / "other")
+    other.publish(source / "inline", name="inline")
+    before = other.pack_bytes()
+    for name in ("one", "many"):
+        other.publish(source / name, name=name)
+    assert other.pack_bytes() - before < before / 10  # the graphs, and what lies between the tensors
     store.assert_sound()
 
 
