@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/call.h"
@@ -17,6 +19,45 @@ namespace {
 // The longest pause between two looks at a claim.
 constexpr auto kClaimPause = std::chrono::milliseconds(500);
 
+// How long a pull that waits lets etcd be silent.
+constexpr auto kEtcdMax = std::chrono::seconds(60);
+
+// The place of one request in the line for a claim. A request that waits lines up again if etcd did not answer for a
+// moment.
+class PlaceInLine {
+ public:
+  PlaceInLine(Registry& registry, std::string key) : registry_(registry), key_(std::move(key)) {}
+
+  Result<ClaimStanding> stand() {
+    auto now = try_to_stand();
+    const auto time = Registry::Clock::now();
+    if (now.ok()) {
+      answered_ = time;
+      last_ = *now;
+      return now;
+    }
+    const bool is_silent = now.error().code == Errc::unreachable || now.error().code == Errc::timed_out;
+    if (last_.held || !is_silent || !answered_ || time > *answered_ + kEtcdMax) return now;
+    claim_.reset();
+    last_.next = false;
+    return last_;
+  }
+
+ private:
+  Result<ClaimStanding> try_to_stand() {
+    if (!claim_) {
+      WEFT_TRY(claim_, registry_.claim(key_));
+    }
+    return claim_->stand();
+  }
+
+  Registry& registry_;
+  const std::string key_;
+  std::unique_ptr<Claim> claim_;
+  ClaimStanding last_;
+  std::optional<Registry::Clock::time_point> answered_;
+};
+
 ClaimEvent event_of(const ClaimStanding& now) {
   if (now.held) return {.held = true, .node = now.last.node};
   return {.next = now.next, .holder = now.holder.name, .node = now.holder.node, .since_ns = now.holder.since_ns};
@@ -26,11 +67,11 @@ ClaimEvent event_of(const ClaimStanding& now) {
 // the pull has received.
 Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
-  WEFT_TRY(const auto claim, parts.registry.claim(request.key));
+  PlaceInLine place(parts.registry, request.key);
   std::unique_ptr<ServedPulls::Lasting> serving;
   ClaimEvent told;
   do {
-    WEFT_TRY(const ClaimStanding now, claim->stand());
+    WEFT_TRY(const ClaimStanding now, place.stand());
     if (now.held && !serving) serving = parts.served_pulls.begin(request.key);
     ClaimEvent event = event_of(now);
     if (event != told) WEFT_CHECK(call.event(encode_fields(event)));

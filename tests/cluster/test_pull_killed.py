@@ -114,7 +114,7 @@ def test_other_nodes_take_over_a_killed_pull(three, hub, tmp_path):
         if way != "weftd":
             pulls[node] = start(node, hub)
     hub.pace = None
-    said = [ended(process)[0] for process in pulls.values()]
+    said = [ended(process, 20 * SECONDS_MAX)[0] for process in pulls.values()]
     ratio = sent(hub) / size
     print(f"{KILLS_ELSEWHERE} kills, another node takes over: the hub sent {ratio:.3f} × the repository ({size // MIB} MiB)")
     assert sum("nothing received" in out for out in said) == len(three) - 1

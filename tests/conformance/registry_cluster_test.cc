@@ -35,6 +35,10 @@ struct World {
   std::unique_ptr<ClusterNode> node(const std::string& name, bool wait = true) {
     return std::make_unique<ClusterNode>(dir / name, options, wait);
   }
+  // A node whose claims do not expire on a slow machine.
+  std::unique_ptr<ClusterNode> patient(const std::string& name) {
+    return std::make_unique<ClusterNode>(dir / name, options, true, std::chrono::seconds(60));
+  }
 };
 
 bool shows(RegistryNode& node, const std::string& names) {
@@ -60,7 +64,7 @@ std::unique_ptr<Claim> line_up(RegistryNode& node) {
 
 TEST_CASE("cluster: one node has a claim, one is next, and the others come later") {
   World world;
-  auto a = world.node("a"), b = world.node("b");
+  auto a = world.patient("a"), b = world.patient("b");
   auto first = line_up(*a), second = line_up(*b), third = line_up(*a);
   CHECK(stand(first).held);
   CHECK(stand(first).last.node.empty());
@@ -86,7 +90,7 @@ TEST_CASE("cluster: one node has a claim, one is next, and the others come later
 
 TEST_CASE("cluster: a node that leaves the line lets another one be next") {
   World world;
-  auto a = world.node("a");
+  auto a = world.patient("a");
   auto first = line_up(*a), second = line_up(*a), third = line_up(*a);
   CHECK(stand(first).held);
   CHECK(stand(second).next);
@@ -97,7 +101,7 @@ TEST_CASE("cluster: a node that leaves the line lets another one be next") {
 
 TEST_CASE("cluster: the holder of a claim shows to the next one what it has published") {
   World world;
-  auto a = world.node("a"), b = world.node("b");
+  auto a = world.patient("a"), b = world.patient("b");
   auto first = line_up(*a), second = line_up(*b);
   CHECK(stand(first).held);
   CHECK(stand(second).next);
