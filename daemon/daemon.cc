@@ -20,6 +20,7 @@
 #include "daemon/follow.h"
 #include "daemon/hub_service.h"
 #include "daemon/parts.h"
+#include "drafts/pull_area.h"
 #include "http/server.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
@@ -97,8 +98,9 @@ class Daemon {
 
   Status start() {
     WEFT_CHECK(open_store());
+    served_pulls_.emplace(store_->directory() / kPullsFolder);
     if (config_.get()->clustered()) {
-      WEFT_TRY(peers_, Peers::open(*store_, config_));
+      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_));
     }
     WEFT_TRY(registry_, make_registry());
     WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),
@@ -112,12 +114,13 @@ class Daemon {
     tell(memory_.get());
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
-    parts_.emplace(
-        DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_, now_ns()});
+    parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
+                               *served_pulls_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
     serve_imports(*server_, *parts_);
+    serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_restore(*server_, *parts_);
     serve_status(*server_, *parts_);
@@ -248,6 +251,7 @@ class Daemon {
   std::atomic<bool> starting_ = true;
   std::atomic<bool> stopped_ = false;  // a signal ended the startup
   std::unique_ptr<ClusterStore> store_;
+  std::optional<ServedPulls> served_pulls_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;

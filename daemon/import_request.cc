@@ -185,27 +185,6 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   return report;
 }
 
-// The longest pause between two looks at a claim.
-constexpr auto kClaimPause = std::chrono::milliseconds(500);
-
-// Waits for the claim, and then holds it until the client ends the request.
-Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
-  WEFT_TRY(ClaimOutcome outcome, parts.registry.claim(request.key));
-  for (ClaimEvent told; !outcome.claim;) {
-    if (told.holder != outcome.holder || told.since_ns != outcome.since_ns) {
-      told = {false, outcome.holder, outcome.since_ns};
-      WEFT_CHECK(call.event(encode_fields(told)));
-    }
-    if (call.wait_cancelled(kClaimPause)) return Error{Errc::cancelled, "interrupted"};
-    WEFT_TRY(outcome, parts.registry.claim(request.key));
-  }
-  WEFT_CHECK(call.event(encode_fields(ClaimEvent{.held = true})));
-  do WEFT_CHECK(outcome.claim->keep());
-  while (!call.wait_cancelled(kClaimPause));
-  return Nothing{};
-}
-
 // Checks whether a user may publish. A mount asks this for users that write into its new/.
 Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& request, DaemonParts& parts) {
   PeerCredentials user = call.peer();
@@ -230,7 +209,6 @@ void fail(control::Call& call, const Error& error) {
 void serve_imports(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "may_publish", may_publish);
   serve(server, parts, "import", import);
-  serve(server, parts, "claim", claim);
 }
 
 }  // namespace weft

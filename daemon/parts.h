@@ -12,6 +12,7 @@
 #include "daemon/import_memory.h"
 #include "daemon/live_config.h"
 #include "daemon_api/control_messages.h"
+#include "pull/served_pulls.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"
 
@@ -26,10 +27,12 @@ struct DaemonParts {
   FlushBehind& memory;
   ImportMemory& import_memory;
   AutoGc& auto_gc;
+  ServedPulls& served_pulls;
   std::uint64_t since_ns = 0;
 };
 
-void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish, claim
+void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish
+void serve_pulls(control::Server& server, DaemonParts& parts);    // claim, pulled
 // Runs gc. Errc::busy: the store lacks changes of the registry, or manifests of live versions.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);

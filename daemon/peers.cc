@@ -118,9 +118,9 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
 
 }  // namespace
 
-Peers::Peers(Store& store)
+Peers::Peers(Store& store, PulledFiles& own_pulls)
     : self_(node_id(store)),
-      answers_(store, directory_, coding_),
+      answers_(store, directory_, coding_, &own_pulls),
       view_(store, self_),
       links_([this] { return reachable(); }, steady_time(), is_over_tcp),
       version_source_(store, directory_,
@@ -163,12 +163,12 @@ std::vector<Member> Peers::reachable() {
   return out;
 }
 
-Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live) {
+Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live, PulledFiles& own_pulls) {
   const auto config = live.get();
   if (config->provider == "none") return std::unique_ptr<Peers>();
   if (const Status own = check_own_address(config->listen.host, 0); !own.ok())
     return Error{own.error().code, fmt::format("listen: {}", own.error().message)};
-  std::unique_ptr<Peers> peers(new Peers(store));
+  std::unique_ptr<Peers> peers(new Peers(store, own_pulls));
   ExchangeOptions options;
   options.provider = config->provider;
   options.host = config->listen.host;
@@ -182,6 +182,7 @@ Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live)
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
   peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_,
                                                 peers->coding_, peers->swarms_.get());
+  peers->pulls_ = std::make_unique<PeerPulls>(*peers->exchange_, peers->links_);
   return peers;
 }
 

@@ -17,6 +17,7 @@
 #include "peers/directory.h"
 #include "peers/links.h"
 #include "peers/news.h"
+#include "peers/peer_pulls.h"
 #include "peers/source.h"
 #include "peers/swarm/exchange_calls.h"
 #include "peers/swarm/peer_swarms.h"
@@ -32,8 +33,9 @@ class Peers {
  public:
   // Listens, and rejects every call until begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
-  // `store` and `live` outlive this. The location is read again from `live` for each swarm that the node joins.
-  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live);
+  // All arguments outlive this. The location is read again from `live` for each swarm that the node joins.
+  // `own_pulls`: what other nodes may ask for.
+  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls);
   ~Peers();
 
   Exchange& exchange() const { return *exchange_; }
@@ -43,6 +45,7 @@ class Peers {
   VersionSwarms& swarms() { return *swarms_; }
   const PeerSwarms& peer_swarms() const { return *swarms_; }
   std::shared_ptr<BlobSource> source() const { return source_; }
+  PeerPulls& pulls() { return *pulls_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
   // Sets the registry whose members are the peers. Call it once; `registry` outlives this.
   void join(const Registry& registry);
@@ -52,7 +55,7 @@ class Peers {
   bool holds_key(const Member& member) const;
 
  private:
-  explicit Peers(Store& store);
+  Peers(Store& store, PulledFiles& own_pulls);
   std::vector<Member> reachable();
   void tell_left(const Registry& registry, const std::vector<Member>& members);
   std::vector<std::string> holders(const Digest& manifest);
@@ -72,6 +75,7 @@ class Peers {
   std::unique_ptr<PeerNews> news_;
   std::unique_ptr<PeerSwarms> swarms_;
   std::shared_ptr<PeerSource> source_;
+  std::unique_ptr<PeerPulls> pulls_;
   RareLines key_lines_;
   Worker members_poll_{"members"};  // so that an idle node logs the members too; from join() on
 };

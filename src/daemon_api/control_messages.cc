@@ -50,9 +50,14 @@ void fields(JsonFields& f, ImportRequest& m) {
 
 void fields(JsonFields& f, ClaimRequest& m) {
   f("key", m.key);
-  const auto is_digit = [](char c) { return hex_value(c) >= 0 && (c < 'A' || c > 'F'); };
-  if (m.key.size() != limits::kClaimDigits || !std::ranges::all_of(m.key, is_digit))
-    f.refuse(fmt::format("\"key\": expected {} hexadecimal digits", limits::kClaimDigits));
+  if (!is_claim_key(m.key)) f.refuse(fmt::format("\"key\": expected {} hexadecimal digits", limits::kClaimDigits));
+}
+
+void fields(JsonFields& f, PulledRequest& m) {
+  PulledAsk& ask = m.ask;
+  f("node", m.node, limits::kNodeIdMax)("key", ask.key)("path", ask.path, limits::kPathMax)("note", ask.note);
+  f("size", ask.size)("offset", ask.offset)("length", ask.length);
+  if (const Status sound = check_pulled(ask); !sound.ok()) f.refuse(sound.error().message);
 }
 
 void fields(JsonFields& f, ImportEvent& m) {

@@ -6,6 +6,7 @@
 //   import     ImportRequest    ImportEvent, ProgressEvent      ImportReport
 //   may_publish MayPublishRequest                               {}
 //   claim      ClaimRequest     ClaimEvent                      none: it lasts until the client ends it
+//   pulled     PulledRequest                                    PulledAnswer and a descriptor
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
 //   mv         RenameRequest                                    {}
@@ -33,6 +34,7 @@
 #include "publish/gather.h"
 #include "weft/bytes/cold.h"
 #include "weft/cluster/origin.h"
+#include "weft/cluster/pulled.h"
 #include "weft/programs/operations.h"
 #include "weft/store/assembly.h"
 #include "weft/store/gc.h"
@@ -106,19 +108,37 @@ inline void fields(JsonFields& f, ImportReport& m) {
 }
 
 // Claims a key for this node until the client cancels the request or goes. While another node has the claim, the daemon
-// reports that node, once for each holder. At last it reports that this node has the claim. By then the store shows
-// what the other node has published.
+// reports each change of the line. At last it reports that this node has the claim. By then the store shows what the
+// other node has published. The request fails with Errc::changed if the claim is lost.
 struct ClaimRequest {
   std::string key;  // limits::kClaimDigits hexadecimal digits
 };
 void fields(JsonFields& f, ClaimRequest& m);
 struct ClaimEvent {
   bool held = false;
+  bool next = false;           // this node gets the claim next
   std::string holder = {};     // the name of the node that has the claim, if `held` is false
+  std::string node = {};       // and its id; if `held`: of the node that had it last; "": unknown
   std::uint64_t since_ns = 0;  // when that node got it, by its clock; 0: unknown
+  bool operator==(const ClaimEvent&) const = default;
 };
 inline void fields(JsonFields& f, ClaimEvent& m) {
-  f("held", m.held)("holder", m.holder)("since_ns", m.since_ns);
+  f("held", m.held)("next", m.next)("holder", m.holder)("node", m.node)("since_ns", m.since_ns);
+}
+
+// Asks another node for what its pull has received (weft/cluster/pulled.h). The descriptor is a file with the state of
+// `pieces` pieces, four bytes each in the order of this machine, and then `bytes` bytes.
+struct PulledRequest {
+  std::string node;  // its id
+  PulledAsk ask;
+};
+void fields(JsonFields& f, PulledRequest& m);
+struct PulledAnswer {
+  std::uint64_t pieces = 0;
+  std::uint64_t bytes = 0;
+};
+inline void fields(JsonFields& f, PulledAnswer& m) {
+  f("pieces", m.pieces, kPulledPiecesMax)("bytes", m.bytes, kPulledBytesMax);
 }
 
 struct TagRequest {

@@ -15,6 +15,8 @@
 namespace weft {
 
 inline constexpr std::string_view kPullsFolder = "pulls";  // in STORE
+inline constexpr std::string_view kPullFiles = "files";    // in PULLS/KEY: a directory with the files that are received
+inline constexpr std::string_view kPullNotes = "notes";    // in PULLS/KEY: a directory with notes about them
 
 // One thread.
 class PullArea {
@@ -27,9 +29,9 @@ class PullArea {
   PullArea(PullArea&&) noexcept = default;
   PullArea& operator=(PullArea&&) noexcept = default;
 
-  SafePath files() const { return path_ / "files"; }  // a directory with the files that are received
-  SafePath notes() const { return path_ / "notes"; }  // a directory for notes about them
-  Status remove();                                    // all of it
+  SafePath files() const { return path_ / kPullFiles; }
+  SafePath notes() const { return path_ / kPullNotes; }
+  Status remove();  // all of it
 
  private:
   PullArea(SafePath path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}

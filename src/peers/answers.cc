@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/sha256.h"
+#include "base/text.h"
 #include "os/sys.h"
 #include "peers/pack_windows.h"
 #include "weft/bytes/pack.h"
@@ -122,6 +123,17 @@ Result<PeerReply> reply_with(std::span<const Run> segments) {
   return reply;
 }
 
+Result<PeerReply> reply_with(PulledFiles* pulls, const PulledAsk& ask) {
+  if (pulls == nullptr) return Error{Errc::not_found, "no pull runs here"};
+  WEFT_TRY(const PulledPart part, pulls->read(ask));
+  PeerReply reply{encode_received(part.got), {}};
+  if (part.bytes.empty()) return reply;
+  WEFT_TRY(auto window, WindowMemory::of_bytes(part.bytes));
+  reply.windows.push_back(std::move(window));
+  reply.subject = fmt::format("a pull: {}", printable(ask.path, kSubjectBytesMax));
+  return reply;
+}
+
 }  // namespace
 
 void PeerAnswers::begin(LocalBytes& bytes, SwarmServer* swarms) {
@@ -177,6 +189,7 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, const PeerRequest& 
   if (const auto* ask = std::get_if<AskManifest>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskBytes>(&asked)) return give(*ask);
+  if (const auto* ask = std::get_if<PulledAsk>(&asked)) return reply_with(pulls_, *ask);
   return Error{Errc::unsupported, "this node takes no part in swarms"};
 }
 

@@ -1,6 +1,6 @@
-// Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions.
-// Requests of swarms go to a SwarmServer. Every other request is answered at once: the exchange bounds the calls in
-// work and the windows of the answers (src/net/calls/incoming.h).
+// Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions,
+// and bytes of pulls, which are not verified. Requests of swarms go to a SwarmServer. Every other request is answered
+// at once: the exchange bounds the calls in work and the windows of the answers (src/net/calls/incoming.h).
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@
 #include "peers/messages.h"
 #include "peers/swarm_server.h"
 #include "weft/cluster/exchange.h"
+#include "weft/cluster/pulled.h"
 #include "weft/store/store.h"
 
 namespace weft {
@@ -23,9 +24,9 @@ namespace weft {
 // Any thread.
 class PeerAnswers final : public PeerServer {
  public:
-  // The arguments outlive this.
-  PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding)
-      : store_(store), directory_(directory), coding_(coding) {}
+  // The arguments outlive this. Without `pulls` there are none.
+  PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding, PulledFiles* pulls = nullptr)
+      : store_(store), directory_(directory), coding_(coding), pulls_(pulls) {}
 
   // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable. Without `swarms`,
   // requests of swarms fail with Errc::unsupported.
@@ -47,6 +48,7 @@ class PeerAnswers final : public PeerServer {
   Store& store_;
   PeerDirectory& directory_;
   PeerCoding& coding_;
+  PulledFiles* const pulls_;
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
   SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;

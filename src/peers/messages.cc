@@ -76,6 +76,12 @@ struct Packer {
   flatbuffers::Offset<wire::Request> operator()(const Want& want) const {
     return finish(wire::What::Want, packed(builder, want));
   }
+  flatbuffers::Offset<wire::Request> operator()(const PulledAsk& ask) const {
+    const auto note = packed(ask.note);
+    const auto key = builder.CreateString(ask.key);
+    const auto path = builder.CreateString(ask.path);
+    return finish(wire::What::Pulled, wire::CreatePulled(builder, key, path, &note, ask.size, ask.offset, ask.length));
+  }
 
  private:
   template <class Table>
@@ -123,6 +129,13 @@ Result<PeerRequest> unpacked(const wire::Read& read) {
   return PeerRequest(std::move(ask));
 }
 
+Result<PeerRequest> unpacked(const wire::Pulled& pulled) {
+  PulledAsk ask{pulled.key()->str(), pulled.path()->str(), unpacked(*pulled.note()->bytes()),
+                pulled.size(),       pulled.offset(),      pulled.length()};
+  if (const Status sound = check_pulled(ask); !sound.ok()) return refused(sound.error().message);
+  return PeerRequest(std::move(ask));
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_request(const PeerRequest& request) {
@@ -153,6 +166,7 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
     WEFT_TRY(auto want, unpacked(*table));
     return PeerRequest(std::move(want));
   }
+  if (const auto* pulled = request.what_as_Pulled()) return unpacked(*pulled);
   return refused("a request of an unknown kind");
 }
 
@@ -190,6 +204,19 @@ Result<GivenChunks> decode_given(std::span<const std::byte> head, const AskBytes
     (coded ? given.coded_bytes : given.plain_bytes) += size;
   }
   return given;
+}
+
+std::vector<std::byte> encode_received(std::span<const std::uint32_t> got) {
+  return encode_given(got);
+}
+
+Result<std::vector<std::uint32_t>> decode_received(std::span<const std::byte> head, const PulledAsk& ask) {
+  std::vector<std::uint32_t> got(ask.pieces());
+  if (head.size() != got.size() * sizeof(std::uint32_t))
+    return Error{Errc::corrupt,
+                 fmt::format("a peer's answer: {} bytes for the state of {} pieces", head.size(), got.size())};
+  if (!got.empty()) std::memcpy(got.data(), head.data(), head.size());
+  return got;
 }
 
 std::vector<std::byte> encode_digests(std::span<const Digest> digests) {

@@ -13,6 +13,7 @@
 #include "peers/swarm_messages.h"
 #include "weft/bytes/source.h"
 #include "weft/bytes/traffic.h"
+#include "weft/cluster/pulled.h"
 #include "weft/content.h"
 #include "weft/result.h"
 
@@ -60,7 +61,8 @@ struct Announce {
 struct AskHolders {
   Digest manifest;
 };
-using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want>;
+// PulledAsk: check_pulled() accepts it.
+using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk>;
 
 std::vector<std::byte> encode_request(const PeerRequest& request);
 // Errc::invalid if the bytes are no request, or one of an unknown kind.
@@ -80,6 +82,10 @@ struct GivenChunks {
 std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes);
 // Errc::corrupt: a table that ends early, a size of 0 or above the chunk's, a coded chunk of a run without a base.
 Result<GivenChunks> decode_given(std::span<const std::byte> head, const AskBytes& ask);
+
+// The head of the answer to PulledAsk. Errc::corrupt: not the state of as many pieces as the question demands.
+std::vector<std::byte> encode_received(std::span<const std::uint32_t> got);
+Result<std::vector<std::uint32_t>> decode_received(std::span<const std::byte> head, const PulledAsk& ask);
 
 // The answer to AskChunks: the digests as plain bytes. Errc::corrupt if these are no whole number of digests.
 std::vector<std::byte> encode_digests(std::span<const Digest> digests);

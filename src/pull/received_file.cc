@@ -13,21 +13,15 @@
 #include "base/sha256.h"
 #include "os/entries.h"
 #include "os/file_ops.h"
+#include "pull/received_note.h"
 
 namespace weft {
 namespace {
 
-constexpr std::size_t kNoteEach = 4;             // bytes of the note for each piece
 constexpr std::uint32_t kNoteStep = 1U << 20U;   // received bytes between two notes of a piece
 constexpr std::uint32_t kWriteStep = 4U << 20U;  // received bytes of a piece that are written to the disk together
 constexpr std::size_t kHashStep = 1U << 20U;     // bytes of one read
 constexpr mode_t kPrivate = 0700;
-
-// A note is of this content at this path.
-std::string note_name(const HubFile& wanted) {
-  const std::string text = fmt::format("{} {}", HubDigest::expected(wanted), wanted.path);
-  return to_hex(sha256(std::as_bytes(std::span(text))));
-}
 
 Status make_parents(const SafePath& files, std::string_view path) {
   for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1))
@@ -64,7 +58,7 @@ ReceivedFile::ReceivedFile(const SafePath& path, const SafePath& note, HubFile w
 Result<std::unique_ptr<ReceivedFile>> ReceivedFile::open(const SafePath& files, const SafePath& notes,
                                                          const HubFile& wanted, HashedBy hashed_by) {
   WEFT_CHECK(check_space(files, wanted));
-  const SafePath note = notes / note_name(wanted);
+  const SafePath note = notes / to_hex(note_of(wanted));
   std::unique_ptr<ReceivedFile> file(new ReceivedFile(files / wanted.path, note, wanted, hashed_by));
   WEFT_CHECK(make_parents(files, wanted.path));
   WEFT_CHECK(file->open_files());
@@ -103,23 +97,15 @@ Status ReceivedFile::reserve() {
   return space;
 }
 
-// A crash may leave a note of another length, or with impossible numbers.
 Status ReceivedFile::read_note() {
-  std::vector<std::byte> bytes(got_.size() * kNoteEach);
-  WEFT_TRY(const std::size_t size, read_some(note_.get(), 0, bytes, note_path_));
-  for (std::size_t i = 0; i < size / kNoteEach; ++i) {
-    std::uint32_t got = 0;
-    for (std::size_t k = kNoteEach; k > 0; --k)
-      got = got << 8U | static_cast<std::uint32_t>(bytes[i * kNoteEach + k - 1]);
-    got_[i] = got <= length_of(i) ? got : 0;
-    doubtful_ = doubtful_ || got_[i] > 0;
-  }
+  WEFT_TRY(got_, read_received(note_, note_path_, wanted_.size, 0, got_.size()));
+  doubtful_ = doubtful_ || std::ranges::any_of(got_, [](std::uint32_t got) { return got > 0; });
   noted_ = got_;
   return {};
 }
 
 std::uint64_t ReceivedFile::length_of(std::size_t piece) const {
-  return std::min(kPieceBytes, wanted_.size - piece * kPieceBytes);
+  return piece_length(wanted_.size, piece);
 }
 
 std::uint64_t ReceivedFile::received() const {
@@ -221,9 +207,7 @@ Status ReceivedFile::note(Pieces pieces) {
     from = noted_[piece];
   }
   start_writing(piece, from, got);
-  std::array<std::byte, kNoteEach> bytes{};
-  for (unsigned k = 0; k < kNoteEach; ++k) bytes[k] = static_cast<std::byte>(got >> (8U * k));
-  WEFT_CHECK(write_exact(note_.get(), piece * kNoteEach, bytes, note_path_));
+  WEFT_CHECK(write_received(note_, note_path_, piece, got));
   const MutexLock lock(mutex_);
   noted_[piece] = got;
   return {};

@@ -2,9 +2,9 @@
 // from the beginning. Its pieces are received in any order, also by several processes one after another. Either this
 // object hashes them in order as soon as they are there, or an import that reads the file meanwhile (weft/arrival.h).
 //
-// The note has the number of received bytes of each piece, as four bytes, the lowest first. It is removed when this
-// object has verified the file. Nothing is synced, but the disk writes all along: after a crash of the machine the note
-// may promise bytes that the file lacks. The digest then differs, and the file is received again.
+// The note (received_note.h) has the number of received bytes of each piece. It is removed when this object has
+// verified the file. Nothing is synced, but the disk writes all along: after a crash of the machine the note may
+// promise bytes that the file lacks. The digest then differs, and the file is received again.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 #include "os/safe_path.h"
 #include "os/sys.h"
 #include "pull/hub_digest.h"
+#include "weft/cluster/pulled.h"
 #include "weft/content.h"
 #include "weft/result.h"
 
 namespace weft {
 
-inline constexpr std::uint64_t kPieceBytes = 8U << 20U;
 inline constexpr std::size_t kPiecesAtOnce = 4;  // that one thread takes, at most
 
 // Pieces that follow each other.

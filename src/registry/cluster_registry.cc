@@ -140,12 +140,13 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(mirror_.wait_for(revision, deadline));
     return revision;
   }
-  // Once another node has given the claim up, this node's store shows what that node has published.
-  Result<ClaimOutcome> claim(std::string_view key) override {
+  Result<std::unique_ptr<Claim>> claim(std::string_view key) override {
     WEFT_CHECK(check_connected());
-    WEFT_TRY(ClaimOutcome outcome, claim_in_etcd(own_, options_.self, key, options_.lease));
-    if (outcome.claim) WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
-    return outcome;
+    const auto show = [this]() -> Status {
+      WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
+      return {};
+    };
+    return claim_in_etcd(own_, {store_.cluster()->node, options_.self.name}, key, options_.lease, show);
   }
   std::vector<Member> members() const override { return mirror_.members(); }
   RegistryStatus status() const override {

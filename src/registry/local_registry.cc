@@ -9,7 +9,7 @@ namespace {
 // There is no other node.
 class LocalClaim final : public Claim {
  public:
-  Status keep() override { return {}; }
+  Result<ClaimStanding> stand() override { return ClaimStanding{.held = true}; }
 };
 
 class LocalRegistry final : public Registry {
@@ -47,7 +47,9 @@ class LocalRegistry final : public Registry {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
     return snapshot->registry_revision();
   }
-  Result<ClaimOutcome> claim(std::string_view /*key*/) override { return ClaimOutcome{std::make_unique<LocalClaim>()}; }
+  Result<std::unique_ptr<Claim>> claim(std::string_view /*key*/) override {
+    return std::unique_ptr<Claim>(std::make_unique<LocalClaim>());
+  }
   std::vector<Member> members() const override { return {}; }
   RegistryStatus status() const override {
     RegistryStatus status;

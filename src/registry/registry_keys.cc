@@ -30,9 +30,12 @@ std::optional<std::uint64_t> number_of(std::string_view digits) {
   return number;
 }
 
-bool is_claim(std::string_view text) {
-  return text.size() == limits::kClaimDigits &&
-         std::ranges::all_of(text, [](char digit) { return hex_value(digit) >= 0 && (digit < 'A' || digit > 'F'); });
+// Returns the digits of a claim; "" if the text names none.
+std::string_view claim_digits(std::string_view text) {
+  const std::string_view digits = text.substr(0, limits::kClaimDigits), place = text.substr(digits.size());
+  const auto is_digit = [](char digit) { return hex_value(digit) >= 0 && (digit < 'A' || digit > 'F'); };
+  if (digits.size() != limits::kClaimDigits || !std::ranges::all_of(digits, is_digit)) return {};
+  return place.empty() || place == "/next" || place == "/last" ? digits : std::string_view();
 }
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
@@ -117,8 +120,8 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
     return out;
   }
   if (out.kind == KeyKind::claim) {
-    if (!is_claim(rest)) return refused(key, "expected the digits of a claim");
-    out.name = rest;
+    out.name = claim_digits(rest);
+    if (out.name.empty()) return refused(key, "expected the digits of a claim");
     return out;
   }
   auto at = rest.rfind('@');

@@ -10,7 +10,9 @@
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease
 //   b/<node>                     a barrier: put to learn when the watch has received it; the value is random
-//   c/<digits>                   a claim, under a lease of its own
+//   c/<digits>                   a claim: the node that has it, under a lease of its own
+//   c/<digits>/next              the node that gets the claim next, under a lease of its own
+//   c/<digits>/last              the node that had the claim last, for an hour
 //   r                            put by every removal
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
@@ -53,6 +55,8 @@ class RegistryKeys {
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }
   std::string claim(std::string_view digits) const { return root_ + "c/" + std::string(digits); }
+  std::string claim_next(std::string_view digits) const { return claim(digits) + "/next"; }
+  std::string claim_last(std::string_view digits) const { return claim(digits) + "/last"; }
   etcd::Keys versions_of(std::string_view model) const;
   etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…
   etcd::Keys tags_of(std::string_view model) const;

@@ -68,6 +68,12 @@ void fields(F& f, Member& m) {
 }
 
 template <class F>
+void fields(F& f, ClaimHolder& m) {
+  using T = wire::Claim;
+  f(T::VT_NODE, m.node)(T::VT_NAME, m.name)(T::VT_SINCE_NS, m.since_ns);
+}
+
+template <class F>
 void fields(F& f, MirrorMark& m) {
   using T = wire::Mark;
   f(T::VT_KNOWN, m.known)(T::VT_ETCD, m.etcd)(T::VT_REVISION, m.revision)(T::VT_KEY, m.key)(T::VT_VALUE, m.value);
@@ -158,6 +164,10 @@ std::vector<std::byte> seal(const Member& member, std::string_view bound) {
   return seal_as(RecordKind::registry_member, member, bound);
 }
 
+std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound) {
+  return seal_as(RecordKind::registry_claim, holder, bound);
+}
+
 std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound) {
   flat::Builder builder;
   return seal_record(RecordKind::registry_moment, flat::finish(builder, wire::CreateMoment(builder, time_ns)),
@@ -217,6 +227,14 @@ Result<Member> open_member(std::span<const std::byte> value, std::string_view bo
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
       return refused_record(bound, "the facts of a member are out of bounds");
   return member;
+}
+
+Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound) {
+  WEFT_TRY(auto holder, (open<wire::Claim, ClaimHolder>(RecordKind::registry_claim, value, bound)));
+  if (!parse_uuid(holder.node)) return refused_record(bound, "the node of a claim has no uuid");
+  if (holder.name.size() > limits::kEndpointAddressMax || !plain_text(holder.name, TextLines::one))
+    return refused_record(bound, "the name of a claim's node is out of bounds");
+  return holder;
 }
 
 std::vector<std::byte> seal(const MirrorMark& mark) {

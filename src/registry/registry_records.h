@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 12;  // 12: manifests have tensors in boxes
+inline constexpr std::uint32_t kRegistryFormat = 12;  // 12: manifests have tensors in boxes, and a claim has a line
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -50,6 +50,7 @@ std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bou
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
 std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
+std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
 std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
@@ -58,6 +59,7 @@ Result<MirroredVersion> open_version(std::span<const std::byte> value, std::stri
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
+Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);
 
 // The content of the file STORE/registry.
 std::vector<std::byte> seal(const MirrorMark& mark);

@@ -35,8 +35,8 @@ def start(node, hub, *words):
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def ended(process):
-    out, err = process.communicate(timeout=SECONDS_MAX * 3)
+def ended(process, seconds_max=SECONDS_MAX * 3):
+    out, err = process.communicate(timeout=seconds_max)
     assert process.returncode == 0, err
     return out, err
 

@@ -35,6 +35,10 @@ struct World {
   std::unique_ptr<ClusterNode> node(const std::string& name, bool wait = true) {
     return std::make_unique<ClusterNode>(dir / name, options, wait);
   }
+  // A node whose claims do not expire on a slow machine.
+  std::unique_ptr<ClusterNode> patient(const std::string& name) {
+    return std::make_unique<ClusterNode>(dir / name, options, true, std::chrono::seconds(60));
+  }
 };
 
 bool shows(RegistryNode& node, const std::string& names) {
@@ -45,6 +49,66 @@ bool shows(RegistryNode& node, const std::string& names) {
 
 void must(const Result<PublishOutcome>& outcome) {
   if (!outcome.ok()) FAIL(outcome.error().message);
+}
+
+// Moves up if it can.
+ClaimStanding stand(const std::unique_ptr<Claim>& claim) {
+  const auto standing = claim->stand();
+  if (!standing.ok()) FAIL(standing.error().message);
+  return *standing;
+}
+
+std::unique_ptr<Claim> line_up(RegistryNode& node) {
+  return testing::must(node.registry().claim(std::string(limits::kClaimDigits, 'c')));
+}
+
+TEST_CASE("cluster: one node has a claim, one is next, and the others come later") {
+  World world;
+  auto a = world.patient("a"), b = world.patient("b");
+  auto first = line_up(*a), second = line_up(*b), third = line_up(*a);
+  CHECK(stand(first).held);
+  CHECK(stand(first).last.node.empty());
+  const std::string node = a->store().cluster()->node;
+  ClaimStanding standing = stand(second);
+  CHECK_FALSE(standing.held);
+  CHECK(standing.next);
+  CHECK(standing.holder.node == node);
+  CHECK(standing.holder.since_ns > 0);
+  CHECK_FALSE(stand(third).next);
+  first.reset();
+  CHECK_FALSE(stand(third).held);  // the one before has not looked yet
+  standing = stand(second);
+  CHECK(standing.held);
+  CHECK(standing.last.node == node);
+  CHECK(stand(third).next);
+  CHECK(stand(second).held);
+  second.reset();
+  standing = stand(third);
+  CHECK(standing.held);
+  CHECK(standing.last.node == b->store().cluster()->node);
+}
+
+TEST_CASE("cluster: a node that leaves the line lets another one be next") {
+  World world;
+  auto a = world.patient("a");
+  auto first = line_up(*a), second = line_up(*a), third = line_up(*a);
+  CHECK(stand(first).held);
+  CHECK(stand(second).next);
+  CHECK_FALSE(stand(third).next);
+  second.reset();
+  CHECK(stand(third).next);
+}
+
+TEST_CASE("cluster: the holder of a claim shows to the next one what it has published") {
+  World world;
+  auto a = world.patient("a"), b = world.patient("b");
+  auto first = line_up(*a), second = line_up(*b);
+  CHECK(stand(first).held);
+  CHECK(stand(second).next);
+  must(publish(*a, "org/m", {1}));
+  first.reset();
+  CHECK(stand(second).held);
+  CHECK(names_of(b->store()) == "org/m@1");
 }
 
 TEST_CASE("cluster: what one node publishes, tags and removes shows on the other, bare until it is looked into") {

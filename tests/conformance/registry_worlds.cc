@@ -69,7 +69,7 @@ EtcdOptions etcd_options(const EtcdProcess& etcd, const std::string& cluster) {
   return options;
 }
 
-ClusterNode::ClusterNode(const std::string& directory, EtcdOptions options, bool wait) {
+ClusterNode::ClusterNode(const std::string& directory, EtcdOptions options, bool wait, std::chrono::seconds lease) {
   Status created = Store::create(directory, {});
   if (!created.ok() && created.error().code != Errc::exists) throw std::runtime_error(created.error().message);
   store_ = need(ClusterStore::open(directory, testing::write_options()));
@@ -77,7 +77,7 @@ ClusterNode::ClusterNode(const std::string& directory, EtcdOptions options, bool
   cluster.etcd = std::move(options);
   cluster.self.name = directory;
   cluster.self.key_proof = "proof of " + directory;
-  cluster.lease = std::chrono::seconds(2);
+  cluster.lease = lease;
   registry_ = need(cluster_registry(*store_, store_->mirror(), std::move(cluster)));
   if (wait && !wait_connected()) throw std::runtime_error("not connected: " + registry_->status().trouble);
 }

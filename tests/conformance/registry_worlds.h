@@ -1,6 +1,7 @@
 // The registry implementations, each with a store of its own.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,7 +32,8 @@ std::vector<RegistryWorld> registry_worlds();
 class ClusterNode final : public RegistryNode {
  public:
   // Opens the store in `directory`, or creates it. With `wait`, returns once the node is connected.
-  ClusterNode(const std::string& directory, EtcdOptions options, bool wait = true);
+  ClusterNode(const std::string& directory, EtcdOptions options, bool wait = true,
+              std::chrono::seconds lease = std::chrono::seconds(2));
   ~ClusterNode() override;
   Store& store() override { return *store_; }
   Registry& registry() override { return *registry_; }

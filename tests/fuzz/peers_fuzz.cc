@@ -17,6 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzzing::require(std::get<Join>(*again) == *join, "a join encodes to itself");
     if (const auto* want = std::get_if<Want>(&*request))
       fuzzing::require(std::get<Want>(*again) == *want, "a want encodes to itself");
+    if (const auto* pulled = std::get_if<PulledAsk>(&*request)) {
+      fuzzing::require(std::get<PulledAsk>(*again) == *pulled, "a question about a pull encodes to itself");
+      if (const auto got = decode_received(bytes, *pulled); got.ok())
+        static_cast<void>(check_pulled(*pulled, {*got, {}}));
+    }
   }
   if (const auto partners = decode_partners(bytes); partners.ok())
     fuzzing::require(decode_partners(encode_partners(*partners)).value() == *partners, "partners encode to themselves");
@@ -28,6 +33,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto nodes = decode_holders(bytes); nodes.ok())
     fuzzing::require(decode_holders(encode_holders(*nodes)).value() == *nodes, "holders encode to themselves");
   static_cast<void>(decode_digests(bytes));
+  const PulledAsk pulled{std::string(32, 'a'), "a", {}, (size / 4) * kPieceBytes + 1, 0, 9};
+  if (const auto got = decode_received(bytes, pulled); got.ok())
+    if (check_pulled(pulled, {*got, {bytes.begin(), bytes.begin() + std::min<std::ptrdiff_t>(9, bytes.size())}}).ok())
+      fuzzing::require(got->front() <= kPieceBytes, "a piece has no more bytes than fit");
   const AskBytes coded{{{{3U << 20U, {}}, 0, 3}}, Traffic::foreground, {{{}, 2}}, CodingEffort::sparse, false};
   if (const auto given = decode_given(bytes, coded); given.ok())
     fuzzing::require(given->coded_bytes + given->plain_bytes <= 3U << 20U, "no more bytes than the chunks have");

@@ -55,18 +55,28 @@ struct RegistryStatus {
   std::vector<std::string> refusals;  // the latest ones: key and reason
 };
 
-// A right that one node of the cluster has at a time. One thread. Its end gives it up; if the node dies, it ends some
-// seconds later.
+// A node in the line for a claim.
+struct ClaimHolder {
+  std::string node = {};       // its id; "" if there is none
+  std::string name = {};       // for people
+  std::uint64_t since_ns = 0;  // when it got this place, by its clock
+  bool operator==(const ClaimHolder&) const = default;
+};
+struct ClaimStanding {
+  bool held = false;        // this node has the claim
+  bool next = false;        // this node is next in line: no other node gets the claim before it
+  ClaimHolder holder = {};  // the other node that has the claim now or gets it next; none if `held`
+  ClaimHolder last = {};    // if `held`: the node that had the claim before, if that is known
+};
+
+// A right that one node of the cluster has at a time, and its line: one of the nodes that wait is next. One thread. Its
+// end gives up the right and the place; if the node dies, they end some seconds later.
 class Claim {
  public:
   virtual ~Claim() = default;
-  // Call it every second or so. Errc::changed: the claim is lost, and another node may have it.
-  virtual Status keep() = 0;
-};
-struct ClaimOutcome {
-  std::unique_ptr<Claim> claim;  // null: another node has it
-  std::string holder = {};       // then the name of that node
-  std::uint64_t since_ns = 0;    // and when it got the claim, by its clock; 0: unknown
+  // Keeps the place of this node, and moves up if the one before is free. Call it every half second. Errc::changed: the
+  // node had the claim and has lost it, and another node may have it. Then, and after other errors, drop the claim.
+  virtual Result<ClaimStanding> stand() = 0;
 };
 
 // True if the origin has all bytes of this manifest. May wait for the origin.
@@ -106,9 +116,10 @@ class Registry : public FlushRecords {
   // revision of that state. Call it before deciding what gc may free.
   virtual Result<std::uint64_t> catch_up(Clock::time_point deadline) = 0;
 
-  // Claims a key of limits::kClaimDigits hexadecimal digits for this node, or returns who has it. It must end before
-  // the registry. Two requests of one node are not kept apart in a store without a cluster.
-  virtual Result<ClaimOutcome> claim(std::string_view key) = 0;
+  // Lines up for the claim of a key of limits::kClaimDigits hexadecimal digits. Two claims of one node are two places
+  // in the line, but not in a store without a cluster: there each has the claim. When stand() says that this node has
+  // it, this node's store shows what earlier holders have published. The claim must end before the registry.
+  virtual Result<std::unique_ptr<Claim>> claim(std::string_view key) = 0;
 
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;

@@ -2,6 +2,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <iterator>
+#include <thread>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -15,6 +17,7 @@
 #include "hub/hub_settings.h"
 #include "os/sys.h"
 #include "pull/known_files.h"
+#include "pull/pull_follower.h"
 #include "pull/pull_names.h"
 #include "pull/pull_source.h"
 #include "pull/receiving.h"
@@ -64,14 +67,17 @@ constexpr CommandInfo kPullInfo = {
         " files, bytes, received_bytes, resumed_bytes, known_files, known_bytes, new_bytes,\n"
         " shared_bytes}\n"
         "made is false if no new version was made; received_bytes came from the hub now,\n"
-        "resumed_bytes came in an earlier pull that did not end, and known_bytes are those\n"
-        "of known_files, which stored versions have; with URLs, endpoint, revision and\n"
-        "commit are empty\n"
+        "resumed_bytes came in an earlier pull that did not end, here or on another node,\n"
+        "and known_bytes are those of known_files, which stored versions have; with URLs,\n"
+        "endpoint, revision and commit are empty\n"
         "with --check: received_bytes would come; version is null unless one has the files\n",
     .interrupted = "the store is as it was; the next pull goes on with what was received",
 };
 
 constexpr std::uint64_t kWaitSecondsMax = 30 * 86'400;
+// How long a pull that has lost its claim waits for weftd and etcd.
+constexpr auto kRegainMax = std::chrono::seconds(60);
+constexpr auto kRegainPause = std::chrono::seconds(1);
 
 class PullCommand final : public Command {
   using Clock = std::chrono::steady_clock;
@@ -123,15 +129,57 @@ class PullCommand final : public Command {
     WEFT_CHECK(look_up(context));
     if (stored_ || check_) return finish(context);
     const auto until = wait_ ? Clock::now() + *wait_ : Clock::time_point::max();
-    WEFT_TRY(const auto claim, PullClaim::take(context, source_->key(), until));
-    WEFT_TRY(PullArea area, open_area(context, until));
-    auto code = pull_into(context, area);
-    if (code.ok())
-      if (const Status removed = area.remove(); !removed.ok()) context.note(removed.error().message);
-    return code;
+    WEFT_TRY(const SafePath pulls, place_of(context));
+    PullFollower follower(pulls, source_->key(), unknown_files());
+    WEFT_TRY(claim_, take_claim(context, follower, until));
+    for (;;) {
+      WEFT_TRY(PullArea* const area, open_area(context, follower, until));
+      auto code = pull_into(context, *area, follower);
+      if (code.ok())
+        if (const Status removed = area->remove(); !removed.ok()) context.note(removed.error().message);
+      if (code.ok() || !has_lost_claim() || context.environment().interrupt != 0) return code;
+      WEFT_TRY(claim_, claim_again(context, follower, until));
+    }
   }
 
  private:
+  bool has_lost_claim() const { return claim_ && claim_->is_lost(); }
+
+  Result<std::unique_ptr<PullClaim>> take_claim(const Context& context, PullFollower& follower,
+                                                Clock::time_point until) const {
+    return PullClaim::take(context, source_->key(), until, [&follower](PulledFiles& from, const auto& stopped) {
+      return follower.step(from, stopped);
+    });
+  }
+
+  void take_over(const Context& context, PullFollower& follower) const {
+    const auto last = claim_ ? claim_->last_holder() : nullptr;
+    follower.finish(last.get(), [&] { return has_lost_claim() || context.environment().interrupt != 0; });
+    if (!follower.failure().empty() && !context.quiet)
+      context.note(fmt::format("nothing was copied from other nodes: {}", follower.failure()));
+  }
+
+  // Waits for a weftd that restarts, and for etcd. Another node may have gone on meanwhile.
+  Result<std::unique_ptr<PullClaim>> claim_again(const Context& context, PullFollower& follower,
+                                                 Clock::time_point until) {
+    claim_.reset();
+    context.note(fmt::format("{}: this node has lost the claim of its pull, and claims it again", source_->text()));
+    for (const auto gives_up = Clock::now() + kRegainMax;; std::this_thread::sleep_for(kRegainPause)) {
+      const auto writer = context.writer();  // waits some seconds for the daemon of a cluster's store
+      auto claim =
+          writer.ok() ? take_claim(context, follower, until) : Result<std::unique_ptr<PullClaim>>(writer.error());
+      if (claim.ok() || claim.error().code != Errc::unreachable || Clock::now() >= gives_up) return claim;
+    }
+  }
+
+  // The files that no stored version has.
+  std::vector<HubFile> unknown_files() const {
+    std::vector<HubFile> unknown;
+    std::ranges::copy_if(files(), std::back_inserter(unknown),
+                         [this](const HubFile& file) { return known_at(file.path) == nullptr; });
+    return unknown;
+  }
+
   Status read_wait() {
     if (wait_option_.empty()) return {};
     const auto seconds = parse_time(wait_option_, kWaitSecondsMax);
@@ -143,22 +191,23 @@ class PullCommand final : public Command {
   }
 
   // Another pull on this node may have the area. Errc::timed_out: it still has it at `until`.
-  Result<PullArea> open_area(const Context& context, Clock::time_point until) const {
-    WEFT_TRY(const SafePath pulls, place_of(context));
+  static Result<PullArea*> open_area(const Context& context, PullFollower& follower, Clock::time_point until) {
     Patience patience = context.patience();
     patience.cancelled = [until, is_interrupted = patience.cancelled] {
       return is_interrupted() || Clock::now() >= until;
     };
-    auto area = PullArea::open(pulls, source_->key(), patience);
+    auto area = follower.area(patience);
     if (area.ok() || area.error().code != Errc::cancelled || context.environment().interrupt != 0) return area;
     return Error{Errc::timed_out, fmt::format("{} (--wait)", area.error().message)};
   }
 
-  // Looks up the files again: meanwhile another pull may have published the version.
-  Result<int> pull_into(const Context& context, const PullArea& area) {
+  // Looks up the files again: meanwhile another pull may have published the version. After a pull that published none,
+  // its node may have bytes that this node lacks.
+  Result<int> pull_into(const Context& context, const PullArea& area, PullFollower& follower) {
     for (bool again = false;; again = true) {
       WEFT_CHECK(look_up(context));
       if (stored_) return finish(context);
+      if (!again) take_over(context, follower);
       const auto report = receive_and_import(context, area);
       if (report.ok()) return show(context, *report);
       WEFT_TRY(const bool can_repeat, clean_up(report.error(), area));
@@ -190,7 +239,9 @@ class PullCommand final : public Command {
   Result<std::unique_ptr<PullSource>> open_source_of(const Context& context) {
     WEFT_TRY(HubSettings settings, read_hub_settings(context.environment().variable));
     HttpReaderOptions reading = hub_reading();
-    reading.stopped = [&interrupt = context.environment().interrupt, this] { return interrupt != 0 || failed_; };
+    reading.stopped = [&interrupt = context.environment().interrupt, this] {
+      return interrupt != 0 || failed_ || has_lost_claim();
+    };
     if (is_hub_) return hub_source(repository_, std::move(settings), std::move(reading));
     reading.http.ca = settings.ca;
     reading.http.ca_directory = settings.ca_directory;
@@ -407,6 +458,7 @@ class PullCommand final : public Command {
   bool is_hub_ = false;
   HubSource repository_;
   // Of run():
+  std::unique_ptr<PullClaim> claim_;  // null without a daemon
   std::unique_ptr<PullSource> source_;
   PullListing listing_;
   std::uint64_t bytes_ = 0;

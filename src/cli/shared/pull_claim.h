@@ -1,9 +1,11 @@
-// The claim of a pull: of the nodes of a cluster, one pulls a source at a time.
+// The claim of a pull: of the nodes of a cluster, one pulls a source at a time. The node that is next in line may ask
+// what that pull has received.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "cli/shared/context.h"
 #include "control/client.h"
 #include "daemon_api/control_messages.h"
+#include "weft/cluster/pulled.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -21,27 +24,39 @@ namespace weft {
 class PullClaim {
  public:
   using Clock = std::chrono::steady_clock;
+  // Called by the waiting thread while this node is next in line. `from` asks the node that has the claim. It should
+  // return soon after `stopped` returns true, and returns when it may be called again.
+  using OnNext = std::function<Clock::time_point(PulledFiles& from, const std::function<bool()>& stopped)>;
+
   // Waits while another node has the claim of `key`, and says every few seconds which node and since when. When it
   // returns, this node's store shows whatever that node has published. Without a daemon there is nothing to claim.
   // Errc::cancelled: `context` is interrupted. Errc::timed_out: another node still has the claim at `until`.
   static Result<std::unique_ptr<PullClaim>> take(const Context& context, const std::string& key,
-                                                 Clock::time_point until);
+                                                 Clock::time_point until, const OnNext& on_next);
   ~PullClaim();
+
+  // True once the claim is lost, because weftd has ended or does not reach etcd: another node may have it. Any thread.
+  bool is_lost();
+  // Asks the node that had the claim last; null if that is unknown. It must not outlive this.
+  std::unique_ptr<PulledFiles> last_holder();
+
   PullClaim(const PullClaim&) = delete;
   PullClaim& operator=(const PullClaim&) = delete;
 
  private:
   PullClaim(const Context& context, std::unique_ptr<control::Client> daemon)
       : context_(context), daemon_(std::move(daemon)) {}
+  class Holder;
   void ask(const std::string& key);
-  Status wait(Clock::time_point until);
+  Status wait(Clock::time_point until, const OnNext& on_next);
+  Clock::time_point pass_turn(const ClaimEvent& line, Clock::time_point until, const OnNext& on_next);
 
   const Context& context_;
   const std::unique_ptr<control::Client> daemon_;
   std::atomic<bool> over_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  ClaimEvent last_;             // guarded by mutex_; without a holder until weftd reports one
+  ClaimEvent last_;             // the last report, guarded by mutex_; without a holder until weftd reports one
   std::optional<Error> ended_;  // the same: the request has ended
   std::thread asking_;
 };

@@ -97,11 +97,26 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
 TEST_CASE("a claim has a key of digits") {
   const std::string key(limits::kClaimDigits, 'a');
   CHECK(again(ClaimRequest{key}).key == key);
-  CHECK(again(ClaimEvent{false, "node"}).holder == "node");
-  CHECK(again(ClaimEvent{false, "node", 5}).since_ns == 5);
   CHECK(again(ClaimEvent{.held = true}).held);
+  const ClaimEvent next{.next = true, .holder = "name", .node = "id", .since_ns = 7};
+  CHECK(again(next) == next);
   for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
     CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
+}
+
+TEST_CASE("a question about a pull is within bounds") {
+  const PulledAsk ask{std::string(limits::kClaimDigits, 'a'), "sub/m.bin", Digest{}, 9, 8, 1};
+  CHECK(again(PulledRequest{"node", ask}).node == "node");
+  CHECK(again(PulledRequest{"node", ask}).ask == ask);
+  PulledAsk bad = ask;
+  bad.offset = 9;
+  CHECK(refusal<PulledRequest>(encode_fields(PulledRequest{"node", bad})).find("offset 9") != std::string::npos);
+  bad = ask;
+  bad.length = kPulledBytesMax + 1;
+  CHECK_FALSE(refusal<PulledRequest>(encode_fields(PulledRequest{"node", bad})).empty());
+  CHECK(again(PulledAnswer{3, 4}).bytes == 4);
+  CHECK(refusal<PulledAnswer>(R"({"pieces":1025,"bytes":0})").starts_with("\"pieces\": "));
+  CHECK(refusal<PulledAnswer>(R"({"pieces":1,"bytes":4194305})").starts_with("\"bytes\": "));
 }
 
 TEST_CASE("an event of an import is a question, a removed version or progress") {

@@ -140,6 +140,17 @@ struct Answering {
   PeerAnswers answers{blob.store, directory, coding};
 };
 
+// A pull with these bytes at every offset.
+class FixedPull final : public PulledFiles {
+ public:
+  Result<PulledPart> read(const PulledAsk& ask) override {
+    if (ask.path != "m.bin") return Error{Errc::not_found, "no such file"};
+    PulledPart part{std::vector<std::uint32_t>(ask.pieces(), 5), {}};
+    part.bytes.assign(std::min(ask.length, 5U), std::byte{1});
+    return part;
+  }
+};
+
 // Counts requests, and keeps their replies.
 class CountedSwarms final : public SwarmServer {
  public:
@@ -182,6 +193,28 @@ std::vector<std::byte> joined(const PeerReply& reply) {
 }
 
 }  // namespace
+
+TEST_CASE("bytes of a pull are in a window, and the state of its pieces is in the head") {
+  OneBlob blob(random_bytes(10, 1));
+  PeerDirectory directory;
+  PeerCoding coding;
+  FixedPull pull;
+  PeerAnswers answers{blob.store, directory, coding, &pull};
+  PulledAsk ask{std::string(32, 'a'), "m.bin", {}, 100, 0, 50};
+  CHECK(answers.answer("asker", encode_request(ask)).error().code == Errc::unreachable);
+  answers.begin(blob);
+  auto reply = must(answers.answer("asker", encode_request(ask)));
+  CHECK(decode_received(reply.head, ask).value() == std::vector<std::uint32_t>{5});
+  REQUIRE(reply.windows.size() == 1);
+  CHECK(joined(reply).size() == reply.head.size() + 5);
+  ask.length = 0;
+  reply = must(answers.answer("asker", encode_request(ask)));
+  CHECK(reply.windows.empty());
+  ask.path = "other.bin";
+  CHECK(answers.answer("asker", encode_request(ask)).error().code == Errc::not_found);
+  answers.end();
+  CHECK(Answering(10).ask(ask).error().code == Errc::not_found);
+}
 
 TEST_CASE("few bytes are sent in the head, more in a window") {
   for (const std::size_t size : {std::size_t{500}, 3 * kDigestChunk + 7}) {

@@ -70,7 +70,28 @@ TEST_CASE("holders and digests survive encoding") {
   CHECK(decode_digests(std::vector<std::byte>(33)).error().code == Errc::corrupt);
 }
 
+TEST_CASE("a question about a pull survives encoding, and its answer has bounds") {
+  const PulledAsk ask{
+      std::string(limits::kClaimDigits, 'a'), "sub/m.bin", digest_of(4), 2 * kPieceBytes, kPieceBytes, 7};
+  CHECK(std::get<PulledAsk>(decode_request(encode_request(ask)).value()) == ask);
+  CHECK(decode_received(encode_received(std::vector<std::uint32_t>{5}), ask).value() == std::vector<std::uint32_t>{5});
+  for (const std::size_t size : {0, 3, 5, 8})
+    CHECK(decode_received(std::vector<std::byte>(size), ask).error().code == Errc::corrupt);
+  const auto sound = [&](std::vector<std::uint32_t> got, std::size_t bytes) {
+    return check_pulled(ask, {std::move(got), std::vector<std::byte>(bytes)}).ok();
+  };
+  CHECK(sound({7}, 7));
+  CHECK_FALSE(sound({7}, 8));
+  CHECK_FALSE(sound({6}, 7));
+  CHECK_FALSE(sound({kPieceBytes + 1}, 0));
+  CHECK_FALSE(sound({}, 0));
+  CHECK_FALSE(sound({7, 0}, 7));
+}
+
 TEST_CASE("the largest request fits into one message") {
+  const PulledAsk pulled{
+      std::string(limits::kClaimDigits, 'a'), std::string(limits::kPathMax, 'p'), digest_of(1), 1, 0, 1};
+  CHECK(encode_request(pulled).size() <= kRequestBytesMax);
   AskBytes ask;
   ask.subject = std::string(2 * kSubjectBytesMax, 's');
   for (std::size_t i = 0; i < kRunsPerRequest; ++i) ask.runs.push_back(run_of(1 + i, 0, 1));
@@ -97,6 +118,20 @@ TEST_CASE("requests beyond the limits are refused") {
   CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
   CHECK(refused(AskBytes{{run_of(100, 0, 1)}, static_cast<Traffic>(2)}));
   CHECK(refused(AskChunks{run_of(0, 0, 1)}));
+  const PulledAsk pulled{std::string(limits::kClaimDigits, 'a'), "m.bin", digest_of(1), 9, 8, 1};
+  const auto refused_with = [&](auto change) {
+    PulledAsk bad = pulled;
+    change(bad);
+    return refused(bad);
+  };
+  CHECK_FALSE(refused(pulled));
+  CHECK(refused_with([](PulledAsk& bad) { bad.key = "../" + std::string(limits::kClaimDigits - 3, 'a'); }));
+  CHECK(refused_with([](PulledAsk& bad) { bad.key.clear(); }));
+  CHECK(refused_with([](PulledAsk& bad) { bad.path.clear(); }));
+  CHECK(refused_with([](PulledAsk& bad) { bad.path.assign(limits::kPathMax + 1, 'p'); }));
+  CHECK(refused_with([](PulledAsk& bad) { bad.size = limits::kVersionBytesMax + 1; }));
+  CHECK(refused_with([](PulledAsk& bad) { bad.offset = bad.size; }));
+  CHECK(refused_with([](PulledAsk& bad) { bad.length = kPulledBytesMax + 1; }));
   AskBytes skips{{run_of(100, 0, 1)}};
   skips.skip = 100;  // skips the whole chunk
   CHECK(refused(skips));

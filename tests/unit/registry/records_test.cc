@@ -56,7 +56,12 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK(keys.parse(keys.head("a/b"))->model == "a/b");
   CHECK(keys.parse(keys.member(kNode))->name == kNode);
   CHECK(keys.parse(keys.barrier(kNode))->kind == KeyKind::barrier);
-  CHECK(keys.parse(keys.claim(std::string(32, 'a')))->name == std::string(32, 'a'));
+  const std::string digits(32, 'a');
+  for (const std::string& key : {keys.claim(digits), keys.claim_next(digits), keys.claim_last(digits)}) {
+    CHECK(keys.parse(key)->kind == KeyKind::claim);
+    CHECK(keys.parse(key)->name == digits);
+  }
+  for (const char* place : {"/", "/third", "next", "a"}) CHECK_FALSE(keys.parse(keys.claim(digits) + place).ok());
   CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
@@ -215,6 +220,11 @@ TEST_CASE("records: intact records with impossible facts are refused") {
     CHECK_FALSE(open_tombstone(seal(tombstone, "k"), "k").ok());
   }
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
+  const ClaimHolder holder{kNode, "host", 9};
+  CHECK(open_claim(seal(holder, "c/1"), "c/1").value() == holder);
+  CHECK_FALSE(open_claim(seal(holder, "c/1"), "c/2").ok());
+  CHECK_FALSE(open_claim(seal(ClaimHolder{"host", "host", 9}, "k"), "k").ok());
+  CHECK_FALSE(open_claim(seal(ClaimHolder{kNode, "\n", 9}, "k"), "k").ok());
   CHECK_FALSE(open_member(seal(Member{"", "", "", "", 0, "\x1b[2J"}, "k"), "k").ok());
   CHECK_FALSE(
       open_member(seal(Member{"", "", "", "", 0, std::string(limits::kEndpointAddressMax + 1, 'a')}, "k"), "k").ok());

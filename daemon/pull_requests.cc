@@ -1,0 +1,123 @@
+// The claims of pulls, and what pulls of other nodes have received.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/call.h"
+#include "daemon/access.h"
+#include "daemon/parts.h"
+#include "daemon/serve.h"
+#include "os/memory_file.h"
+
+namespace weft {
+namespace {
+
+// The longest pause between two looks at a claim.
+constexpr auto kClaimPause = std::chrono::milliseconds(500);
+
+// How long a pull that waits lets etcd be silent.
+constexpr auto kEtcdMax = std::chrono::seconds(60);
+
+// The place of one request in the line for a claim. A request that waits lines up again if etcd did not answer for a
+// moment.
+class PlaceInLine {
+ public:
+  PlaceInLine(Registry& registry, std::string key) : registry_(registry), key_(std::move(key)) {}
+
+  Result<ClaimStanding> stand() {
+    auto now = try_to_stand();
+    const auto time = Registry::Clock::now();
+    if (now.ok()) {
+      answered_ = time;
+      last_ = *now;
+      return now;
+    }
+    const bool is_silent = now.error().code == Errc::unreachable || now.error().code == Errc::timed_out;
+    if (last_.held || !is_silent || !answered_ || time > *answered_ + kEtcdMax) return now;
+    claim_.reset();
+    last_.next = false;
+    return last_;
+  }
+
+ private:
+  Result<ClaimStanding> try_to_stand() {
+    if (!claim_) {
+      WEFT_TRY(claim_, registry_.claim(key_));
+    }
+    return claim_->stand();
+  }
+
+  Registry& registry_;
+  const std::string key_;
+  std::unique_ptr<Claim> claim_;
+  ClaimStanding last_;
+  std::optional<Registry::Clock::time_point> answered_;
+};
+
+ClaimEvent event_of(const ClaimStanding& now) {
+  if (now.held) return {.held = true, .node = now.last.node};
+  return {.next = now.next, .holder = now.holder.name, .node = now.holder.node, .since_ns = now.holder.since_ns};
+}
+
+// Waits for the claim, and then holds it until the client ends the request. While it is held, other nodes may ask what
+// the pull has received.
+Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  PlaceInLine place(parts.registry, request.key);
+  std::unique_ptr<ServedPulls::Lasting> serving;
+  ClaimEvent told;
+  do {
+    WEFT_TRY(const ClaimStanding now, place.stand());
+    if (now.held && !serving) serving = parts.served_pulls.begin(request.key);
+    ClaimEvent event = event_of(now);
+    if (event != told) WEFT_CHECK(call.event(encode_fields(event)));
+    told = std::move(event);
+  } while (!call.wait_cancelled(kClaimPause));
+  if (!told.held) return Error{Errc::cancelled, "interrupted"};
+  return Nothing{};
+}
+
+// Another user of this node may have the claim.
+Result<PulledPart> read_pull(const PulledRequest& request, DaemonParts& parts) {
+  const auto cluster = parts.store.cluster();
+  if (cluster && cluster->node == request.node) return parts.served_pulls.read(request.ask);
+  if (parts.bytes.peers == nullptr) return Error{Errc::unreachable, "this node has no peers"};
+  return parts.bytes.peers->pulls().read(request.node, request.ask);
+}
+
+// The state of the pieces, and the bytes.
+Result<Fd> file_of(const PulledPart& part) {
+  const auto state = std::as_bytes(std::span(part.got));
+  std::vector<std::byte> content(state.begin(), state.end());
+  content.insert(content.end(), part.bytes.begin(), part.bytes.end());
+  return memory_file("bytes of a pull", content);
+}
+
+void pulled(control::Call& call, DaemonParts& parts) {
+  const auto request = decode_fields<PulledRequest>(call.body());
+  if (!request.ok()) return fail(call, request.error());
+  const Status allowed = check_access(parts.config.get()->publish, call.peer(), "publish");
+  if (!allowed.ok()) return fail(call, allowed.error());
+  const auto part = read_pull(*request, parts);
+  if (!part.ok()) return call.fail(part.error());  // without a line in the log: a follower asks often
+  auto file = file_of(*part);
+  if (!file.ok()) return fail(call, file.error());
+  std::vector<Fd> fds;
+  fds.push_back(std::move(file).value());
+  PulledAnswer answer{part->got.size(), part->bytes.size()};
+  call.answer(encode_fields(answer), std::move(fds));
+}
+
+}  // namespace
+
+void serve_pulls(control::Server& server, DaemonParts& parts) {
+  serve(server, parts, "claim", claim);
+  server.on("pulled", control::Runs::own_thread,
+            [&parts](const std::shared_ptr<control::Call>& call) { pulled(*call, parts); });
+}
+
+}  // namespace weft
