@@ -182,6 +182,23 @@ Status check_layout(const Layout& layout) {
   return {};
 }
 
+Strides fortran_strides(const Shape& shape) {
+  Strides strides;
+  std::uint64_t step = 1;
+  for (const std::uint64_t dimension : shape) {
+    strides.push_back(step);
+    step *= dimension;
+  }
+  return strides;
+}
+
+Strides needed_strides(const Shape& shape, Strides strides) {
+  const Strides plain = c_strides(shape);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    if (shape[i] != 1 && strides[i] != plain[i]) return strides;
+  return {};
+}
+
 std::optional<std::string_view> find_duplicate(std::vector<std::string_view> keys) {
   std::sort(keys.begin(), keys.end());
   auto it = std::adjacent_find(keys.begin(), keys.end());

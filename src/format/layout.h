@@ -42,6 +42,11 @@ constexpr std::uint64_t padding_at(std::uint64_t position, std::uint64_t alignme
   return (alignment - (position & (alignment - 1))) & (alignment - 1);
 }
 
+// Returns the strides of Fortran order, where the first dimension is the fastest. No dimension is 0.
+Strides fortran_strides(const Shape& shape);
+// Returns the strides, or none if they are those of C order. Strides of dimensions of one element make no difference.
+Strides needed_strides(const Shape& shape, Strides strides);
+
 std::optional<std::string_view> find_duplicate(std::vector<std::string_view> keys);
 
 // Errc::invalid: the name is not UTF-8. Errc::unsupported: the name is too long, or the file has too many tensors.

@@ -17,17 +17,6 @@ bool is_array(const ZipMember& member) {
   return member.name.ends_with(kArraySuffix);
 }
 
-// Returns the strides of Fortran order: the first dimension is the fastest.
-Strides fortran_strides(const Shape& shape) {
-  Strides strides;
-  std::uint64_t step = 1;
-  for (const std::uint64_t dimension : shape) {
-    strides.push_back(step);
-    step *= dimension;
-  }
-  return strides;
-}
-
 // Returns the tensor of an array that begins `begin` bytes after the start of the archive.
 FoundTensor tensor_of(std::string_view name, NpyArray array, std::uint64_t begin) {
   FoundTensor tensor;
@@ -37,7 +26,7 @@ FoundTensor tensor_of(std::string_view name, NpyArray array, std::uint64_t begin
   if (array.dtype == DType::npy_other)
     tensor.descr = std::move(array.dict);
   else if (array.fortran_order && array.data.length > 0)
-    tensor.strides = fortran_strides(array.shape);
+    tensor.strides = needed_strides(array.shape, fortran_strides(array.shape));
   tensor.shape = std::move(array.shape);
   return tensor;
 }

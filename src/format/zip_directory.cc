@@ -223,25 +223,62 @@ bool ZipDirectory::begins(std::span<const std::byte> head) {
   return magic == kLocalMagic || magic == kEndMagic;
 }
 
-Result<ZipDirectory> ZipDirectory::read(ByteSource& archive) {
-  WEFT_TRY(const Place place, find_directory(archive));
+namespace {
+
+struct ZipEntry {
+  std::string name;
+  Numbers numbers;
+};
+
+Result<std::vector<ZipEntry>> read_zip_entries(ByteSource& archive, const Place& place) {
   HeaderCursor cursor(archive, place.begin + place.bytes);
   WEFT_CHECK(cursor.skip(place.begin));
-  ZipDirectory directory;
-  directory.members_.reserve(static_cast<std::size_t>(place.count));
+  std::vector<ZipEntry> entries;
+  entries.reserve(static_cast<std::size_t>(place.count));
   for (std::uint64_t i = 0; i < place.count; ++i) {
     WEFT_TRY(auto entry, read_entry(cursor));
-    auto& [name, numbers] = entry;
-    WEFT_TRY(const std::uint64_t data, read_local_header(archive, name, numbers));
-    if (data > place.begin || numbers.packed > place.begin - data)
-      return broken_zip("{}: expected its bytes before the zip directory at {}, got {} bytes at {}", member_label(name),
-                        place.begin, numbers.packed, data);
-    directory.members_.push_back({std::move(name), numbers.header, {data, numbers.packed}, numbers.method == kStored});
+    entries.push_back({std::move(entry.first), entry.second});
   }
   if (cursor.remaining() > 0)
     return broken_zip("expected {} bytes of zip directory for {} members, got {}", place.bytes - cursor.remaining(),
                       place.count, place.bytes);
-  WEFT_CHECK(directory.sort_and_check(place.begin));
+  return entries;
+}
+
+// Checks that a member's bytes, which begin at `data`, end before the next member.
+Status check_zip_end(std::string_view name, std::uint64_t data, std::uint64_t bytes, std::uint64_t next) {
+  if (data <= next && bytes <= next - data) return {};
+  return broken_zip(
+      "{}: expected its bytes before byte {}, where the next member or the directory begins, got {} bytes at {}",
+      member_label(name), next, bytes, data);
+}
+
+}  // namespace
+
+// The directory alone shows nearly all members that overlap. So each byte of the archive is read at most once, however
+// many entries name one local header.
+Result<ZipDirectory> ZipDirectory::read(ByteSource& archive) {
+  WEFT_TRY(const Place place, find_directory(archive));
+  WEFT_TRY(std::vector<ZipEntry> entries, read_zip_entries(archive, place));
+  std::ranges::sort(entries, {}, [](const ZipEntry& entry) { return entry.numbers.header; });
+  const auto next_of = [&](std::size_t i) {
+    return i + 1 < entries.size() ? entries[i + 1].numbers.header : place.begin;
+  };
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& [name, numbers] = entries[i];
+    if (numbers.header > place.begin)
+      return broken_zip("{}: expected its header before the zip directory at {}, got it at {}", member_label(name),
+                        place.begin, numbers.header);
+    WEFT_CHECK(check_zip_end(name, numbers.header + kLocalBytes + name.size(), numbers.packed, next_of(i)));
+  }
+  ZipDirectory directory;
+  directory.members_.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    auto& [name, numbers] = entries[i];
+    WEFT_TRY(const std::uint64_t data, read_local_header(archive, name, numbers));
+    WEFT_CHECK(check_zip_end(name, data, numbers.packed, next_of(i)));
+    directory.members_.push_back({std::move(name), numbers.header, {data, numbers.packed}, numbers.method == kStored});
+  }
   WEFT_CHECK(directory.index_names());
   return directory;
 }
@@ -250,18 +287,6 @@ const ZipMember* ZipDirectory::find(std::string_view name) const {
   const auto name_of = [this](std::uint32_t number) { return std::string_view(members_[number].name); };
   const auto found = std::ranges::lower_bound(by_name_, name, {}, name_of);
   return found == by_name_.end() || name_of(*found) != name ? nullptr : &members_[*found];
-}
-
-Status ZipDirectory::sort_and_check(std::uint64_t end) {
-  std::ranges::sort(members_, {}, &ZipMember::header);
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    const ZipMember& one = members_[i];
-    const std::uint64_t next = i + 1 < members_.size() ? members_[i + 1].header : end;
-    if (one.data.offset + one.data.length > next)
-      return broken_zip("{}: expected its bytes before byte {}, where the next member begins, got {} bytes at {}",
-                        member_label(one.name), next, one.data.length, one.data.offset);
-  }
-  return {};
 }
 
 Status ZipDirectory::index_names() {

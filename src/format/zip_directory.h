@@ -37,7 +37,6 @@ class ZipDirectory {
 
  private:
   ZipDirectory() = default;
-  Status sort_and_check(std::uint64_t end);
   Status index_names();
 
   std::vector<ZipMember> members_;

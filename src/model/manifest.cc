@@ -1,6 +1,7 @@
 #include "weft/model/manifest.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -55,8 +56,8 @@ std::string_view why_no_tensors(const File& file) {
 }
 
 std::string_view globals_of(const File& file, std::string_view key) {
-  const bool pickled = file.format == "torch zip" || file.format == "dcp";
-  return file.format.empty() || pickled ? value_of(file, key) : std::string_view();
+  constexpr std::array<std::string_view, 5> kOfPickles = {"", "torch zip", "torch legacy", "pickle", "dcp"};
+  return std::ranges::find(kOfPickles, file.format) == kOfPickles.end() ? std::string_view() : value_of(file, key);
 }
 
 std::string_view remark_on(const File& file) {

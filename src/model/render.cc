@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "weft/model/coverage.h"
 #include "weft/model/lineage.h"
 #include "weft/model/tree.h"
 
@@ -64,7 +65,8 @@ void write_hidden(JsonWriter& json, const File& file) {
   if (file.hidden_more > 0) json.member("hidden_more", file.hidden_more);
 }
 
-std::string file_line(const File& file) {
+// Only a file with tensors has a coverage.
+std::string file_line(const File& file, const Coverage& coverage = {}) {
   JsonWriter json;
   json.begin_object().member("path", std::string_view(file.path)).member("bytes", file.size);
   json.key("sha256");
@@ -74,6 +76,8 @@ std::string file_line(const File& file) {
     json.null();
   json.member("format", std::string_view(file.format));
   json.member("extents", std::uint64_t{file.extents.size()}).member("tensors", std::uint64_t{file.tensors.size()});
+  if (!file.tensors.empty() || !file.hidden.empty())
+    json.member("in_tensors", coverage.in_tensors).key("coverage").value(coverage.share());
   if (!file.metadata.empty()) write_texts(json, "metadata", file.metadata);
   if (!file.hidden.empty()) write_hidden(json, file);
   return json.end_object().take();
@@ -248,7 +252,8 @@ std::string render_info_json(const VersionRow& version, const Manifest& manifest
   write_architecture(json, manifest.architecture, ids);
   write_graph(json, manifest.architecture, ids);
   json.key("files").begin_array();
-  for (const File& file : manifest.files) json.raw(file_line(file));
+  const std::vector<Coverage> coverage = coverage_of(manifest);
+  for (std::size_t i = 0; i < manifest.files.size(); ++i) json.raw(file_line(manifest.files[i], coverage[i]));
   json.end_array().key("tensors").begin_array();
   for (const File& file : manifest.files)
     for (const Tensor& tensor : file.tensors) json.raw(tensor_line(manifest, file, tensor));

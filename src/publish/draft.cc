@@ -14,8 +14,8 @@
 #include "publish/dataset_draft.h"
 #include "publish/fd_source.h"
 #include "publish/shards.h"
+#include "publish/showable.h"
 #include "publish/source_group.h"
-#include "weft/model/tree.h"
 #include "weft/store/assembly.h"
 
 namespace weft {
@@ -88,6 +88,32 @@ struct Glimpse {
   struct stat seen {};
 };
 
+// Removes the place from the start of a message.
+std::string without_place(const SourceFile& source, std::string message) {
+  const std::string place = source.where + ": ";
+  return message.starts_with(place) ? message.substr(place.size()) : message;
+}
+
+Status read_index(Draft& draft, ByteSource& bytes) {
+  auto index = parse_shard_index(draft.source.where, bytes);
+  if (index.ok()) {
+    draft.shard_index = *std::move(index);
+    return {};
+  }
+  if (must_be_sound(draft.source.path) || index.error().code != Errc::invalid) return std::move(index).error();
+  draft.index_remark = without_place(draft.source, index.error().message);
+  return {};
+}
+
+// Returns a remark on the index of a draft; "": none.
+Result<std::string> remark_on_index(const Draft& draft, const Manifest& version) {
+  if (!draft.index_remark.empty()) return draft.index_remark;
+  const SourceFile& source = draft.source;
+  auto remark = check_shards(source.where, source.path, draft.shard_index, version);
+  if (remark.ok() || must_be_sound(source.path) || remark.error().code != Errc::invalid) return remark;
+  return without_place(source, remark.error().message);
+}
+
 class HeaderReading {
  public:
   HeaderReading(std::span<Draft> drafts, Formats formats) : drafts_(drafts), formats_(formats) {}
@@ -108,9 +134,7 @@ class HeaderReading {
       found.files.push_back(other);
     }
     for (const auto& [source, file] : group.opened()) glimpses_.push_back({source, file.seen});
-    if (is_shard_index(draft.source.path)) {
-      WEFT_TRY(draft.shard_index, parse_safetensors_index(where, bytes));
-    }
+    if (is_shard_index(draft.source.path)) WEFT_CHECK(read_index(draft, bytes));
     draft.bases = named_bases(draft.source.path, bytes);
     return {};
   }
@@ -230,25 +254,6 @@ Status add_file(Import& import, Draft& draft, File& file, Progress& progress) {
   return {};
 }
 
-// Removes the tensors of a file if the trees cannot show them by their names. The library of its format reads the file,
-// so it is published as it is.
-void keep_if_unshowable(File& file) {
-  if (file.tensors.empty()) return;
-  Manifest alone;
-  alone.files.push_back(std::move(file));
-  const auto nodes = VersionTree::count(alone);
-  file = std::move(alone.files.front());
-  if (nodes.ok()) return;
-  std::string_view why = nodes.error().message;
-  if (const std::string place = file.path + ": "; why.starts_with(place)) why.remove_prefix(place.size());
-  Layout layout = unread_layout({Errc::unsupported, std::string(why)});
-  file.format = std::move(layout.format);
-  file.metadata = std::move(layout.metadata);
-  file.tensors.clear();
-  file.hidden.clear();
-  file.hidden_more = 0;
-}
-
 // Errc::corrupt: a file that arrived has another SHA-256 than it must have.
 Status check_expected(const DraftFiles& files) {
   for (std::size_t i = 0; i < files.drafts.size(); ++i) {
@@ -322,14 +327,13 @@ Result<DraftFiles> draft_files(std::vector<SourceFile> sources, Progress& progre
     WEFT_CHECK(headers.add_next());
   }
   WEFT_TRY(files.manifest.files, headers.files());
-  for (File& file : files.manifest.files) keep_if_unshowable(file);
+  for (File& file : files.manifest.files) hide_unshowable(file);
   return files;
 }
 
 Status check_shard_indices(DraftFiles& files, const Manifest& version) {
   for (std::size_t i = 0; i < files.drafts.size(); ++i) {
-    const Draft& draft = files.drafts[i];
-    WEFT_TRY(const std::string remark, check_shards(draft.source.where, draft.source.path, draft.shard_index, version));
+    WEFT_TRY(const std::string remark, remark_on_index(files.drafts[i], version));
     if (!remark.empty())
       files.manifest.files[i].metadata = {{std::string(kRemark), printable(remark, limits::kMetadataTextMax)}};
   }

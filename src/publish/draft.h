@@ -28,6 +28,7 @@ struct Draft {
   struct stat seen {};
   std::vector<Range> ranges;
   std::map<std::string, std::string> shard_index;
+  std::string index_remark;                    // why the index cannot be read, if that refuses nothing
   std::optional<ReadLease> lease;              // lease on a given file, taken before the first read
   std::vector<std::string> bases;              // models that the file names as its bases
   const ContainerFormat* container = nullptr;  // set if a data set's file claims to be a container

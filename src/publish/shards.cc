@@ -25,6 +25,10 @@ std::optional<Names> tensor_names(const File& file) {
 }  // namespace
 
 bool is_shard_index(std::string_view path) {
+  return must_be_sound(path) || path.ends_with(".bin.index.json");
+}
+
+bool must_be_sound(std::string_view path) {
   return path.ends_with(".safetensors.index.json");
 }
 

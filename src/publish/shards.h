@@ -1,4 +1,5 @@
-// Checks the index of a sharded safetensors model against the shards that are published with it.
+// Checks the index of a model in shards, of safetensors or of files of PyTorch, against the shards that are published
+// with it.
 #pragma once
 
 #include <map>
@@ -11,8 +12,11 @@
 namespace weft {
 
 bool is_shard_index(std::string_view path);
+// True if a bad index refuses the publish. A bad index of files of PyTorch gets a remark: no format but safetensors
+// refuses a file.
+bool must_be_sound(std::string_view path);
 
-// `index`: tensor -> shard, from parse_safetensors_index(), of the file at `path` in `manifest`. Errc::invalid if a
+// `index`: tensor -> shard, from parse_shard_index(), of the file at `path` in `manifest`. Errc::invalid if a
 // shard is missing; the message starts with `where`. Returns a remark if a tensor is not in the shard that the index
 // lists for it: transformers reads all tensors of all shards, whatever the index says about them. "": no remark.
 Result<std::string> check_shards(std::string_view where, std::string_view path,

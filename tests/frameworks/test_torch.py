@@ -1,5 +1,7 @@
 """Files of torch.save: their tensors are tensors of weft, and torch reads the published files."""
 import collections
+import json
+import pickle
 import subprocess
 import sys
 
@@ -11,6 +13,10 @@ from weftlib import Mount, Store
 
 # Types that numpy lacks. Their views have the raw bytes.
 RAW = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+# Of the pickles in files before PyTorch 1.6.
+PROTOCOLS = (2, 3, 4)
 
 
 class Runs:
@@ -39,6 +45,12 @@ def state_dict():
     return tensors
 
 
+def old_state_dict():
+    """PyTorch writes the other types in this way too, and cannot load them."""
+    new = (torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2)
+    return {name: tensor for name, tensor in state_dict().items() if tensor.dtype not in new}
+
+
 def checkpoint():
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
     optimizer = torch.optim.AdamW(model.parameters())
@@ -47,6 +59,11 @@ def checkpoint():
     return {"epoch": 3, "state_dict": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state(),
             "parameter": model[0].weight, "sparse": torch.eye(4).to_sparse(),
             "conjugate": torch.randn(3, dtype=torch.complex64).conj()}
+
+
+def arrays():
+    return {"c": numpy.arange(6.0).reshape(2, 3), "fortran": numpy.asfortranarray(numpy.arange(6).reshape(2, 3)),
+            "list": [numpy.ones((1, 4), "<f2")]}
 
 
 def flattened(value, name=""):
@@ -62,12 +79,19 @@ def flattened(value, name=""):
 
 @pytest.fixture(scope="module")
 def published(area):
-    """Models: state, nested, evil, broken, weights (one tensor of state, as safetensors)."""
+    """Models: state, nested, evil, broken, weights (one tensor of state, as safetensors), arrays (numpy in a pickle), and
+    of each protocol a state and a checkpoint as PyTorch wrote them before 1.6."""
     source = area / "torch"
     source.mkdir()
     torch.save(state_dict(), source / "state.pt")
     torch.save(checkpoint(), source / "nested.ckpt")
     torch.save({"w": torch.ones(3), "x": Runs(area / "ran"), "y": collections.deque([1])}, source / "evil.bin")
+    for protocol in PROTOCOLS:
+        old = {"_use_new_zipfile_serialization": False, "pickle_protocol": protocol}
+        torch.save(old_state_dict(), source / f"old-state-{protocol}.pt", **old)
+        torch.save(checkpoint(), source / f"old-nested-{protocol}.ckpt", **old)
+    torch.save({"x": Runs(area / "ran")}, source / "old-evil.bin", _use_new_zipfile_serialization=False)
+    (source / "arrays.pkl").write_bytes(pickle.dumps(arrays(), protocol=4))
     (source / "broken.bin").write_bytes((source / "state.pt").read_bytes()[:-3])
     weight = state_dict()["layer.weight"].numpy()
     (source / "weights.safetensors").write_bytes(
@@ -96,16 +120,76 @@ def test_each_tensor_of_a_state_dict(published):
         assert_equal(tensors / f"{name}.npy", tensor, name)
 
 
-def test_nested_checkpoint(published):
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_each_tensor_of_an_old_file(published, protocol):
+    store, mount, _ = published
+    name = f"old-state-{protocol}"
+    tensors = mount.tensors(name, 1)
+    assert sorted(path.name for path in tensors.iterdir()) == sorted(f"{tensor}.npy" for tensor in old_state_dict())
+    for tensor, value in old_state_dict().items():
+        assert_equal(tensors / f"{tensor}.npy", value, tensor)
+    file, = store.json("info", name)["files"]
+    assert file["format"] == "torch legacy" and file["coverage"] == 1
+    assert (tensors / "layer.weight.npy").samefile(mount.tensors("state", 1) / "layer.weight.npy")
+    loaded = torch.load(mount.version(name, 1) / f"{name}.pt", weights_only=False)  # True is for protocol 2
+    assert loaded["transposed"].equal(state_dict()["transposed"])
+
+
+def test_arrays_in_a_pickle(published):
+    store, mount, _ = published
+    tensors = mount.tensors("arrays", 1)
+    for name, array in (("c", arrays()["c"]), ("fortran", arrays()["fortran"]), ("list.0", arrays()["list"][0])):
+        got = numpy.load(tensors / f"{name}.npy")
+        assert got.dtype == array.dtype
+        numpy.testing.assert_array_equal(got, array)
+    assert store.json("info", "arrays")["files"][0]["format"] == "pickle"
+
+
+def test_shards_of_an_index(published, tmp_path):
+    """The index names a tensor in the wrong shard, and then a shard that is not there: both are remarks."""
+    store, mount, _ = published
+    shards = {"pytorch_model-00001-of-00002.bin": {"a": torch.ones(3)}, "pytorch_model-00002-of-00002.bin": {"b": torch.zeros(2)}}
+    for path, tensors in shards.items():
+        torch.save(tensors, tmp_path / path)
+    weight_map = {name: path for path, tensors in shards.items() for name in tensors}
+    index = tmp_path / "pytorch_model.bin.index.json"
+
+    def remark_of(content):
+        index.write_text(content)
+        store.publish(tmp_path, name="shards")
+        return next(file for file in store.json("info", "shards")["files"] if file["path"] == index.name).get("metadata", {}).get("remark")
+
+    assert remark_of(json.dumps({"metadata": {}, "weight_map": weight_map})) is None
+    assert_equal(mount.tensors("shards", 1) / "a.npy", torch.ones(3), "a")
+    assert_equal(mount.tensors("shards", 1) / "b.npy", torch.zeros(2), "b")
+    wrong = {**weight_map, "a": weight_map["b"]}
+    assert "expected tensor a in pytorch_model-00002-of-00002.bin" in remark_of(json.dumps({"weight_map": wrong}))
+    assert "expected the shard none.bin" in remark_of(json.dumps({"weight_map": {"a": "none.bin"}}))
+    assert remark_of("{") is not None
+
+
+def test_info_has_a_line_for_each_file(published):
+    store, _, source = published
+    text = store.weft("info", "nested").stdout
+    assert "  file       nested.ckpt: torch zip, " in text and " in tensors, coverage 0.9" in text
+    file, = store.json("info", "nested")["files"]
+    assert 0.9 < file["coverage"] < 1
+    assert file["in_tensors"] < (source / "nested.ckpt").stat().st_size
+    file, = store.json("info", "state")["files"]
+    assert file["coverage"] == 1
+
+
+@pytest.mark.parametrize("name", ["nested", *(f"old-nested-{protocol}" for protocol in PROTOCOLS)])
+def test_nested_checkpoint(published, name):
     store, mount, source = published
-    loaded = torch.load(source / "nested.ckpt", weights_only=True)
+    loaded = torch.load(source / f"{name}.ckpt", weights_only=False)
     expected = flattened({**loaded, "sparse": {"indices": loaded["sparse"]._indices(), "values": loaded["sparse"]._values()}})
     del expected["conjugate"]
-    tensors = mount.tensors("nested", 1)
+    tensors = mount.tensors(name, 1)
     assert sorted(path.stem for path in tensors.iterdir()) == sorted(expected)
-    for name, tensor in expected.items():
-        assert_equal(tensors / f"{name}.npy", tensor, name)
-    hidden, = store.json("info", "nested")["files"][0]["hidden"]
+    for key, tensor in expected.items():
+        assert_equal(tensors / f"{key}.npy", tensor, key)
+    hidden, = store.json("info", name)["files"][0]["hidden"]
     assert hidden["name"] == "conjugate" and hidden["why"] == "its values are conjugated or negated when they are read"
 
 
@@ -131,16 +215,18 @@ def test_globals_are_listed_and_nothing_runs(published, area):
     assert f"  globals    in evil.bin, beyond weights_only: {metadata['globals beyond weights_only']}\n" in (
         store.weft("info", "evil").stdout)
     assert "globals beyond weights_only" not in store.json("info", "state")["files"][0]["metadata"]
+    old = store.json("info", "old-evil")["files"][0]["metadata"]
+    assert [name.replace("posix.", "os.") for name in old["globals beyond weights_only"].split()] == ["os.system"]
     assert not (area / "ran").exists()
     assert_equal(mount.tensors("evil", 1) / "w.npy", torch.ones(3), "w")
 
 
 def test_allowed_globals_are_those_of_the_installed_torch():
-    """src/format/torch_globals.cc has the names of PyTorch 2.13."""
+    """src/format/torch/torch_globals.cc has the names of PyTorch 2.13."""
     if not torch.__version__.startswith("2.13."):
         pytest.skip(f"PyTorch {torch.__version__}")
     from torch._weights_only_unpickler import _get_allowed_globals
-    text = (weftlib.TOP / "src/format/torch_globals.cc").read_text()
+    text = (weftlib.TOP / "src/format/torch/torch_globals.cc").read_text()
     listed = text[text.index("kAllowed"):text.index("});")].split('"')[1::2]
     assert listed == sorted(_get_allowed_globals())
 

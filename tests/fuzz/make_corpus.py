@@ -392,6 +392,26 @@ def write_dcp():
     write(target, "value", metadata((2, 2), [((0, 0), *first)], pickle_text("step") + instance("BytesStorageMetadata")))
 
 
+def write_torch_legacy():
+    target = "torch_legacy"
+    magic, version = b"\x80\2\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", b"\x80\2M\xe9\3."
+    facts = b"\x80\2}(" + pickle_text("protocol_version") + b"M\xe9\3" + pickle_text("little_endian") + b"\x88u."
+
+    def stored(*counts):
+        keys = b"".join(pickle_text(str(key)) for key in range(len(counts)))
+        return b"\x80\2](" + keys + b"e." + b"".join(struct.pack("<q", count) + bytes(4 * count) for count in counts)
+
+    def tensor(key, count, *place):
+        return pickle_tensor(key, *place).replace(b"K\1tQ", b"K" + bytes([count]) + b"NtQ", 1)
+
+    state = b"}(" + pickle_text("a") + tensor("0", 6, 0, (2, 3), (1, 2)) + pickle_text("b") + tensor("1", 2, 1, (1,), (1,)) + b"u"
+    whole = magic + version + facts + b"\x80\2" + state + b"." + stored(6, 2)
+    write(target, "state_dict", whole)
+    write(target, "short", whole[:-3])
+    write(target, "frames", magic.replace(b"\x80\2", b"\x80\4\x95" + struct.pack("<Q", 13)) + version)
+    write(target, "plain", b"\x80\4]\x94(K\1cos\nsystem\ne.N.")
+
+
 def write_bases():
     target = "bases"
     write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
@@ -558,8 +578,7 @@ if __name__ == "__main__":
     write_npy()
     write_npz()
     write_onnx()
-
-
     write_hdf5()
     write_torch()
     write_dcp()
+    write_torch_legacy()

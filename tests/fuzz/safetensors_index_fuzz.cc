@@ -5,7 +5,7 @@ using namespace weft;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzzing::Input input(data, size);
-  auto map = parse_safetensors_index("place", input);
+  auto map = parse_shard_index("place", input);
   if (!map.ok()) {
     fuzzing::require_clear(map.error(), "place: ");
     return 0;

@@ -7,8 +7,8 @@
 namespace {
 
 std::string number(std::uint64_t value, unsigned bytes) {
-  std::string out;
-  for (unsigned i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8U * i));
+  std::string out(bytes, '\0');
+  for (unsigned i = 0; i < bytes && i < sizeof value; ++i) out[i] = static_cast<char>(value >> (8U * i));
   return out;
 }
 

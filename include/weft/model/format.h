@@ -68,8 +68,9 @@ struct FoundTensor {
 // The result of a format. Tensors are sorted by (file, offset, length) of their first parts. Parts lie within their
 // files. Tensors may overlap, as tied ones do.
 struct Layout {
-  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "onnx", "dcp", "hdf5", "keras",
-                       // "tf bundle"; for an opaque file the container format (weft/model/records.h), or ""
+  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "torch legacy", "pickle", "onnx", "dcp",
+                       // "hdf5", "keras", "tf bundle"; for an opaque file the container format (weft/model/records.h),
+                       // or ""
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
   std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, as texts; bounded by limits.h
@@ -112,9 +113,10 @@ Layout unread_layout(const Error& why);
 // Parses a single file, without other files in its group.
 Result<Layout> parse_file(std::string_view where, std::string_view file_name, ByteSource& source);
 
-// Parses a safetensors index (`*.safetensors.index.json`): tensor name -> path of its shard from the index's directory.
+// Parses the index of a model in shards (`*.safetensors.index.json`, `*.bin.index.json`): tensor name -> path of its
+// shard from the index's directory.
 // Of two entries of one name the last counts, as for transformers. The text is untrusted, and so are names and paths.
-Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view where, ByteSource& source);
+Result<std::map<std::string, std::string>> parse_shard_index(std::string_view where, ByteSource& source);
 
 // A file with shards (Layout::sharded), and its name in the directory that all these files lie in.
 struct ShardedFile {

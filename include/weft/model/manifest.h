@@ -133,9 +133,9 @@ inline constexpr std::string_view kNoRecords = "no records";
 inline constexpr std::string_view kNoTensors = "no tensors";
 // Metadata key of a file without a format that weft keeps although it contradicts another file. The value says how.
 inline constexpr std::string_view kRemark = "remark";
-// Metadata keys of a file of PyTorch, with format "torch zip" or "dcp", or without a format: the globals that its
-// pickles name, separated by blanks, and those of them that torch.load(weights_only=True) does not allow by itself.
-// They prove no file safe.
+// Metadata keys of a file with pickles, with format "torch zip", "torch legacy", "pickle" or "dcp" or without a format:
+// the globals that its pickles name, separated by blanks, and those of them that torch.load(weights_only=True) does not
+// allow by itself. They prove no file safe.
 inline constexpr std::string_view kGlobals = "globals";
 inline constexpr std::string_view kOtherGlobals = "globals beyond weights_only";
 // Returns the value of one of the two keys; "" if the file has none.

@@ -12,6 +12,7 @@
 #include "os/mounts.h"
 #include "os/sys.h"
 #include "weft/dtype.h"
+#include "weft/model/coverage.h"
 #include "weft/model/lineage.h"
 #include "weft/programs/operations.h"
 #include "weft/store/walk.h"
@@ -23,6 +24,8 @@ constexpr CommandInfo kInfoInfo = {
     .name = "info",
     .summary = "show everything that is known about a version",
     .description =
+        "A line \"file\" has the format of a file with tensors, and the bytes of it that are\n"
+        "in tensors. The coverage follows if weft cannot show some of its tensors.\n"
         "A line \"no tensors\" names a file that weft keeps without reading its tensors.\n"
         "A line \"not shown\" names a tensor that weft cannot show, and the reason.\n"
         "A line \"globals\" has the globals that the pickle of a file of PyTorch names. No\n"
@@ -96,6 +99,33 @@ std::vector<std::string> hidden_texts(const File& file) {
   return texts;
 }
 
+// Returns a text such as "m.bin: torch zip, 2 tensors, 4.7 MiB of 4.9 MiB in tensors". The coverage follows if it is
+// below 1.
+std::string file_text(const File& file, const Coverage& coverage) {
+  std::string text = fmt::format("{}: {}, {}", file.path, file.format, count_of(file.tensors.size(), "tensor"));
+  if (!file.tensors.empty())
+    text += fmt::format(", {} of {} in tensors", human_bytes(coverage.in_tensors), human_bytes(file.size));
+  if (coverage.hidden > 0) text += fmt::format(", coverage {:.4f}", coverage.share());
+  return text;
+}
+
+// Returns a text for each file with a format. Names the first files, and counts the others.
+std::vector<std::string> file_texts(const Manifest& manifest) {
+  constexpr std::size_t kFilesMax = 1024;
+  const std::vector<Coverage> coverage = coverage_of(manifest);
+  std::vector<std::string> texts;
+  std::uint64_t more = 0;
+  for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+    if (manifest.files[i].format.empty()) continue;
+    if (texts.size() < kFilesMax)
+      texts.push_back(file_text(manifest.files[i], coverage[i]));
+    else
+      ++more;
+  }
+  if (more > 0) texts.push_back(fmt::format("{} more; --json lists them", count_of(more, "file")));
+  return texts;
+}
+
 std::string size_text(const VersionRow& row, const Manifest& manifest, const DatasetFacts& facts) {
   const std::uint64_t files = published_files(manifest).size() + facts.small_files;
   const std::string size = fmt::format("{} in {}", human_bytes(row.logical_bytes), count_of(files, "file"));
@@ -134,6 +164,8 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   if (row.kind == VersionKind::dataset) line("kind", std::string(kind_name(row.kind)));
   line("size", size_text(row, manifest, facts));
   for (const ContainerFacts& container : facts.containers) line("records", container_text(container));
+  if (row.kind == VersionKind::model)
+    for (const std::string& facts_of_file : file_texts(manifest)) line("file", facts_of_file);
   for (const File& file : manifest.files)
     if (const std::string_view why = why_no_tensors(file); !why.empty())
       line("no tensors", fmt::format("in {}: {}", file.path, why));

@@ -18,8 +18,8 @@
 #include "format/layout.h"
 #include "format/parse_errors.h"
 #include "format/slice.h"
-#include "format/torch_globals.h"
-#include "format/torch_zip.h"
+#include "format/torch/torch_globals.h"
+#include "format/torch/torch_zip.h"
 #include "format/zip_directory.h"
 #include "weft/model/manifest.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "format/pickle.h"
+#include "format/torch/pickle.h"
 
 namespace weft {
 namespace {
@@ -108,7 +108,7 @@ std::optional<Shape> DcpReader::read_shape(Value value) const {
   if (pickle_.kind(value) == Kind::call) {
     const Value arguments = pickle_.call(value).arguments;
     if (pickle_.kind(arguments) != Kind::tuple) return std::nullopt;
-    const std::vector<Value> inner = pickle_.items(arguments);
+    const std::vector<Value> inner = pickle_.items(arguments).first(2);
     if (inner.size() != 1) return std::nullopt;
     value = inner[0];
   }
@@ -165,7 +165,7 @@ Status DcpReader::add_item(std::string name, Value described) {
 
 // A tensor that was saved whole may have a place without a begin.
 Status DcpReader::add_shards(DcpItem& item, Value chunks) {
-  const std::vector<Value> all = pickle_.items(chunks);
+  const std::vector<Value> all = pickle_.items(chunks).first(shards_left_ + 1);
   if (all.size() > shards_left_) return Error{Errc::unsupported, "pickle: its values are shared too often"};
   shards_left_ -= all.size();
   for (const Value chunk : all) {

@@ -13,7 +13,7 @@ constexpr std::string_view kWhere = "dir/model.safetensors.index.json";
 
 Error bad_index(std::string_view text) {
   MemorySource source(text);
-  auto map = parse_safetensors_index(kWhere, source);
+  auto map = parse_shard_index(kWhere, source);
   INFO("index: ", std::string(text.substr(0, 80)));
   REQUIRE_FALSE(map.ok());
   CHECK(map.error().code == Errc::invalid);
@@ -28,13 +28,13 @@ Error bad_file(std::string_view name) {
 TEST_CASE("index: tensor names to shards") {
   MemorySource source(R"({"metadata": {"total_size": 12, "x": [{}, null]}, "weight_map": {
     "b": "model-00002-of-00002.safetensors", "a": "model-00001-of-00002.safetensors"}, "more": -1.5})");
-  auto map = parse_safetensors_index(kWhere, source);
+  auto map = parse_shard_index(kWhere, source);
   REQUIRE(map.ok());
   CHECK(map->size() == 2);
   CHECK(map->at("a") == "model-00001-of-00002.safetensors");
   CHECK(map->at("b") == "model-00002-of-00002.safetensors");
   MemorySource empty(R"({"weight_map":{}})");
-  CHECK(parse_safetensors_index(kWhere, empty).value().empty());
+  CHECK(parse_shard_index(kWhere, empty).value().empty());
 }
 
 TEST_CASE("index: what is refused") {
@@ -50,15 +50,15 @@ TEST_CASE("index: what is refused") {
 
 TEST_CASE("index: of two entries of one name, and of two maps, the last counts") {
   MemorySource twice(R"({"weight_map":{"a":"x","b":"y","a":"z"}})");
-  CHECK(parse_safetensors_index(kWhere, twice).value() == WeightMap{{"a", "z"}, {"b", "y"}});
+  CHECK(parse_shard_index(kWhere, twice).value() == WeightMap{{"a", "z"}, {"b", "y"}});
   MemorySource maps(R"({"weight_map":{"a":"x"},"weight_map":{"b":"y"}})");
-  CHECK(parse_safetensors_index(kWhere, maps).value() == WeightMap{{"b", "y"}});
+  CHECK(parse_shard_index(kWhere, maps).value() == WeightMap{{"b", "y"}});
 }
 
 TEST_CASE("index: a tensor has any name, and a shard a path of bounded length") {
   const std::string lengthy(limits::kTensorNameMax + 1, 'n');
   MemorySource named(R"({"weight_map":{")" + lengthy + R"(":"sub/x"}})");
-  CHECK(parse_safetensors_index(kWhere, named).value() == WeightMap{{lengthy, "sub/x"}});
+  CHECK(parse_shard_index(kWhere, named).value() == WeightMap{{lengthy, "sub/x"}});
   for (const std::string& path : {std::string(), std::string(limits::kPathMax + 1, 'x')})
     CHECK(says(bad_file(path), "tensor \"a\": expected the path of a shard"));
 }

@@ -58,6 +58,11 @@ TEST_CASE("npz: orders and types that need more than a dtype") {
   CHECK(fortran.strides == Strides{1, 2, 6});
   CHECK(fortran.descr.empty());
   CHECK(only(array("'<f4'", "(6,)", 24, true)).strides.empty());
+  // One row or one column lies alike in both orders.
+  CHECK(only(array("'<f4'", "(1, 6)", 24, true)).strides.empty());
+  CHECK(only(array("'<f4'", "(6, 1)", 24, true)).strides.empty());
+  CHECK(only(array("'<f4'", "(1, 6, 1)", 24, true)).strides.empty());
+  CHECK(only(array("'<f4'", "(2, 1, 3)", 24, true)).strides == Strides{1, 2, 2});
   CHECK(only(array("'<f4'", "(0, 9223372036854775808, 4)", 0, true)).strides.empty());
   const FoundTensor big = only(array("'>f4'", "(2, 3)", 24, true));
   CHECK(big.dtype == DType::npy_other);
@@ -108,6 +113,8 @@ TEST_CASE("npz: its members decide, and its name where they do not") {
   CHECK(good("w.npz", mixed).tensors.size() == 1);
   CHECK(good("w.npz", mixed).cuts.size() == 2);
   CHECK(good("w.npz", zip_file({})).format == "npz");
+  CHECK(good("w.npz", zip_file({{"a/data.pkl", "N."}})).format == "torch zip");
+  CHECK(good("w.npz", zip_file({{"data.pkl.npy", array("'<f4'", "(1,)", 4)}})).format == "npz");
   CHECK(good("w.zip", zip_file({})).format.empty());
 }
 

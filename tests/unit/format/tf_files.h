@@ -16,7 +16,7 @@ namespace weft::testing {
 
 using TfEntries = std::vector<std::pair<std::string, std::string>>;  // keys and values
 
-// A block and, behind it, its compression and its checksum. The checksum is made bit by bit, by the polynomial.
+// Returns a block with its compression and its checksum behind it. Makes the checksum bit by bit, by the polynomial.
 inline std::string tf_sealed(std::string block, unsigned compression = 0) {
   block += static_cast<char>(compression);
   std::uint32_t crc = UINT32_MAX;

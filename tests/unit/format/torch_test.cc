@@ -6,33 +6,16 @@
 #include <random>
 
 #include "base/limits.h"
-#include "format/torch_globals.h"
-#include "pickles.h"
+#include "format/torch/torch_globals.h"
+#include "torch_files.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
 
-std::string archive(const std::string& value, std::vector<ZipPart> more = {}) {
-  std::vector<ZipPart> parts = {
-      {"m/data.pkl", p_file(value)}, {"m/data/0", std::string(96, '#')}, {"m/data/1", std::string(8, '@')}};
-  parts.insert(parts.end(), more.begin(), more.end());
-  return zip_file(parts);
-}
-
-// As good(), for a file whose tensors may overlap.
-Layout parsed(const std::string& bytes) {
-  MemorySource source(bytes);
-  auto layout = parse_file("dir/m.pt", "m.pt", source);
-  if (!layout.ok()) FAIL(layout.error().message);
-  for (const FoundTensor& tensor : layout->tensors)
-    for (const TensorPart& part : tensor.parts) CHECK(part.offset + part.length <= bytes.size());
-  return *std::move(layout);
-}
-
 Layout of(const std::string& value) {
-  return parsed(archive(value));
+  return parsed_torch(torch_archive(value));
 }
 
 std::string why_hidden(const std::string& tensor) {
@@ -44,31 +27,12 @@ std::string why_hidden(const std::string& tensor) {
   return layout.hidden[0].why;
 }
 
-std::string why_opaque(const std::string& bytes) {
-  const Layout layout = parsed(bytes);
-  CHECK(layout.format.empty());
-  CHECK(layout.tensors.empty());
-  REQUIRE_FALSE(layout.metadata.empty());
-  CHECK(layout.metadata[0].first == kNoTensors);
-  return layout.metadata[0].second;
-}
-
-std::vector<std::string> names_of(const Layout& layout) {
-  std::vector<std::string> names;
-  for (const FoundTensor& tensor : layout.tensors) names.push_back(tensor.name);
-  return names;
-}
-
-std::map<std::string, std::string> metadata_of(const Layout& layout) {
-  return {layout.metadata.begin(), layout.metadata.end()};
-}
-
 }  // namespace
 
 TEST_CASE("torch: tensors of a state dict lie in their storages") {
-  const std::string bytes = archive(p_dict(
+  const std::string bytes = torch_archive(p_dict(
       {{"a.weight", p_tensor(p_storage("0"), 0, {4, 6}, {6, 1})}, {"a.bias", p_tensor(p_storage("1"), 0, {2}, {1})}}));
-  const Layout layout = parsed(bytes);
+  const Layout layout = parsed_torch(bytes);
   CHECK(layout.format == "torch zip");
   REQUIRE(names_of(layout) == std::vector<std::string>{"a.weight", "a.bias"});
   CHECK(layout.tensors[0].dtype == DType::f32);
@@ -151,7 +115,7 @@ TEST_CASE("torch: a tensor that weft cannot show is hidden, and the others are s
   CHECK(with("J" + le32(UINT32_MAX), p_numbers({2}), p_numbers({1})).find("other arguments") != std::string::npos);
   CHECK(with(p_small(0), p_numbers({2}), p_tuple({"J" + le32(UINT32_MAX)})).find("other arguments") !=
         std::string::npos);
-  const Layout compressed = parsed(zip_file(
+  const Layout compressed = parsed_torch(zip_file(
       {{"m/data.pkl", p_file(p_dict({{"w", p_tensor(p_storage("0"), 0, {2}, {1})}}))}, {"m/data/0", "12345678", 8}}));
   REQUIRE(compressed.hidden.size() == 1);
   CHECK(compressed.hidden[0].why == "compressed");
@@ -177,13 +141,49 @@ TEST_CASE("torch: types of the third version of tensors, and arrays of numpy") {
     return p_global("numpy._core.multiarray", "_reconstruct") + ")R" +
            p_tuple({p_small(1), p_numbers({2, 3}), dtype, "\x88", bytes}) + "b";
   };
-  const std::string bytes = archive(p_dict({{"n", array("C\x18" + std::string(24, 'n'))}, {"t", array(p_text("t"))}}));
-  const Layout numpy = parsed(bytes);
+  const std::string bytes =
+      torch_archive(p_dict({{"n", array("C\x18" + std::string(24, 'n'))}, {"t", array(p_text("t"))}}));
+  const Layout numpy = parsed_torch(bytes);
   REQUIRE(numpy.tensors.size() == 1);
   CHECK(numpy.tensors[0].strides == Strides{1, 2});
   CHECK(range_of(numpy.tensors[0]).offset == bytes.find("nnnn"));
   REQUIRE(numpy.hidden.size() == 1);
   CHECK(numpy.hidden[0].why == "an array of numpy that is escaped as text, or has objects");
+}
+
+TEST_CASE("torch: sparse tensors, and tensors of a class of their own") {
+  const std::string w = p_tensor(p_storage("1"), 0, {2}, {1});
+  const std::string layout_of = p_call(p_global("torch.serialization", "_get_layout"), {p_text("torch.sparse_coo")});
+  const std::string size = p_call(p_global("torch", "Size"), {p_numbers({4})});
+  const std::string sparse_of = p_global("torch._utils", "_rebuild_sparse_tensor");
+  const auto sparse = [&](const std::string& parts) { return p_tuple({layout_of, parts}); };
+  const std::string coordinates = sparse(p_tuple({w, w, size, "\x88"}));
+  const std::string compressed = sparse(p_tuple({w, w, w, size}));
+  const auto typed = [&](const std::string& function, const std::string& arguments) {
+    return p_call(p_global("torch._tensor", "_rebuild_from_type_v2"), {function, p_global("m", "Own"), arguments, "}"});
+  };
+  const auto names = [&](const std::string& value) {
+    std::vector<std::string> found = names_of(of(p_dict({{"t", value}})));
+    std::ranges::sort(found);
+    return found;
+  };
+  CHECK(names(sparse_of + coordinates + "R") == std::vector<std::string>{"t.indices", "t.values"});
+  CHECK(names(typed(sparse_of, coordinates)) == std::vector<std::string>{"t.indices", "t.values"});
+  CHECK(names(typed(sparse_of, compressed)) ==
+        std::vector<std::string>{"t.compressed_indices", "t.plain_indices", "t.values"});
+  const std::string rebuild = p_global("torch._utils", "_rebuild_tensor_v2");
+  const std::string arguments = p_tuple({p_storage("0"), p_small(0), p_numbers({2}), p_numbers({1}), "\x89", "N"});
+  CHECK(names(typed(rebuild, arguments)) == std::vector<std::string>{"t"});
+  CHECK(names(typed(p_global("torch._utils", "_rebuild_parameter"), p_tuple({w, "\x88", "N"}))) ==
+        std::vector<std::string>{"t"});
+  CHECK(names(typed(p_global("torch._tensor", "_rebuild_from_type_v2"),
+                    p_tuple({sparse_of, p_global("m", "Own"), coordinates, "}"}))) ==
+        std::vector<std::string>{"t.indices", "t.values"});
+  // A call whose arguments are the call itself.
+  const std::string own = "]" + std::string("q\0", 2) + "(" + p_global("torch._tensor", "_rebuild_from_type_v2") +
+                          "Nh" + std::string(1, '\0') + "Ne";
+  CHECK(why_opaque(torch_archive(p_global("torch._tensor", "_rebuild_from_type_v2") + own + "R")) ==
+        "pickle: its values are nested too deeply");
 }
 
 TEST_CASE("torch: globals are listed, those beyond weights_only apart, and nothing runs") {
@@ -200,6 +200,11 @@ TEST_CASE("torch: globals are listed, those beyond weights_only apart, and nothi
   CHECK(metadata_of(broken).at(std::string(kOtherGlobals)) == "os.system");
   CHECK(metadata_of(broken).count(std::string(kNoTensors)) == 1);
   CHECK(broken.cuts.size() == 3);
+  CHECK(metadata_of(of(p_text("a b") + p_text("c") + "\x93")).at(std::string(kOtherGlobals)) == "a\\x20b.c");
+  // Globals of a second pickle, and of an instance that is dropped before a broken tail.
+  CHECK(metadata_of(of("N." + system)).at(std::string(kOtherGlobals)) == "os.system");
+  CHECK(metadata_of(of("(iposix\nsystem\n0\x82\1")).at(std::string(kOtherGlobals)) ==
+        "posix.system copyreg.extension_1");
   CHECK(is_allowed_global("torch.FloatStorage"));
   CHECK_FALSE(is_allowed_global("torch.nn.modules.linear.Linear"));
   CHECK_FALSE(is_allowed_global(""));
@@ -210,12 +215,12 @@ TEST_CASE("torch: files that cannot be read are opaque, with the reason") {
   CHECK(why_opaque(zip_file({{"a/data.pkl", data}, {"b/data.pkl", data}})) ==
         "expected one data.pkl in the archive, got 2");
   CHECK(why_opaque(zip_file({{"a/data.pkl", data, 8}})) == "expected a/data.pkl uncompressed, got it compressed");
-  CHECK(why_opaque(archive("N", {{"m/byteorder", "big"}})).starts_with("expected a little-endian file"));
-  CHECK(why_opaque(archive("N", {{"m/byteorder", "bigger"}})).starts_with("expected a little-endian file"));
-  CHECK(parsed(archive("N", {{"m/byteorder", "little"}})).format == "torch zip");
+  CHECK(why_opaque(torch_archive("N", {{"m/byteorder", "big"}})).starts_with("expected a little-endian file"));
+  CHECK(why_opaque(torch_archive("N", {{"m/byteorder", "bigger"}})).starts_with("expected a little-endian file"));
+  CHECK(parsed_torch(torch_archive("N", {{"m/byteorder", "little"}})).format == "torch zip");
   CHECK(why_opaque(zip_file({{"data.pkl", ""}})).starts_with("pickle: expected 1 bytes at 0"));
-  CHECK(parsed(zip_file({{"data.pkl", data}})).format == "torch zip");
-  CHECK(parsed(zip_file({{"a/b/data.pkl", data}})).format.empty());
+  CHECK(parsed_torch(zip_file({{"data.pkl", data}})).format == "torch zip");
+  CHECK(parsed_torch(zip_file({{"a/b/data.pkl", data}})).format.empty());
 }
 
 TEST_CASE("torch: values that refer to one another many times, deeply or in circles") {
@@ -225,8 +230,8 @@ TEST_CASE("torch: values that refer to one another many times, deeply or in circ
     const std::string number(1, static_cast<char>(i));
     shared += "q" + number + "](h" + number + "h" + number + "e";
   }
-  CHECK(why_opaque(archive(shared)) == "pickle: its values are shared too often");
-  CHECK(why_opaque(archive(std::string(100'000, ']') + std::string(99'999, 'a'))) ==
+  CHECK(why_opaque(torch_archive(shared)) == "pickle: its values are shared too often");
+  CHECK(why_opaque(torch_archive(std::string(100'000, ']') + std::string(99'999, 'a'))) ==
         "pickle: its values are nested too deeply");
   const std::string zero(1, '\0');
   const Layout circle =
@@ -252,6 +257,7 @@ TEST_CASE("torch: changed pickles give sound layouts") {
     std::string bytes = good;
     for (std::uint64_t changes = 1 + random() % 4; changes-- > 0;)
       bytes[random() % bytes.size()] = static_cast<char>(random());
-    parsed(zip_file({{"m/data.pkl", bytes}, {"m/data/0", std::string(96, '#')}, {"m/data/1", std::string(8, '@')}}));
+    parsed_torch(
+        zip_file({{"m/data.pkl", bytes}, {"m/data/0", std::string(96, '#')}, {"m/data/1", std::string(8, '@')}}));
   }
 }

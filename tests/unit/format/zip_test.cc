@@ -110,11 +110,11 @@ TEST_CASE("zip: zip64 in entries, in local headers and at the end") {
   wide.extra = field(9, "other") + le16(1) + le16(24) + le64(5);
   CHECK(says(refused({wide}), "member \"a\": its zip64 field is missing"));
   wide.extra = field(1, le64(1ULL << 63U) + le64(1ULL << 63U) + le64(0));
-  CHECK(says(refused({wide}), "got another size"));
+  CHECK(says(refused({wide}), "expected its bytes before byte 56"));
   wide.local_extra = field(1, le64(1ULL << 63U) + le64(1ULL << 63U));
-  CHECK(says(refused({wide}), "expected its bytes before the zip directory"));
+  CHECK(says(refused({wide}), "expected its bytes before byte 56"));
   wide.extra = field(1, le64(5) + le64(5) + le64(UINT64_MAX));
-  CHECK(says(refused({wide}), "got the end of the file"));
+  CHECK(says(refused({wide}), "expected its header before the zip directory at"));
   CHECK(says(refused(body + zip64_end(2, entries.size(), members.size(), body.size() + 1)), "zip64"));
   CHECK(says(refused(body + zip64_end(2, entries.size(), members.size(), UINT64_MAX)), "zip64"));
   CHECK(says(refused(body + zip64_end(1ULL << 60U, entries.size(), members.size(), body.size()), Errc::unsupported),
@@ -144,7 +144,7 @@ TEST_CASE("zip: an archive that two readers may understand in two ways is refuse
   CHECK(says(refused({{.name = "a", .data = "1", .local_method = 8}}), "got another method"));
   CHECK(says(refused({{.name = "a", .data = "12", .local_packed = 1}}), "got another size"));
   CHECK(says(refused({{.name = "a", .data = "12", .size = 3}}), "expected one size of stored bytes, got 2 and 3"));
-  CHECK(says(refused({{"a", "1"}, {.name = "a2", .data = "2", .header = 0}}), "got another name"));
+  CHECK(says(refused({{"a", "1"}, {.name = "a2", .data = "2", .header = 0}}), "expected its bytes before byte 0"));
   CHECK(says(refused({{"", "1"}}), "expected a name of each member"));
   // One member within the bytes of another, and two entries for one local header.
   const std::string inner = zip_members({{"b", "2"}});
@@ -179,6 +179,38 @@ TEST_CASE("zip: 70,000 members are read") {
   const ZipDirectory directory = read(body + zip64_end(parts.size(), entries.size(), members.size(), body.size()));
   CHECK(directory.members().size() == 70'000);
   CHECK(directory.find("69999") == &directory.members().back());
+}
+
+TEST_CASE("zip: entries that name one local header are refused before it is read") {
+  const std::string name(1000, 'n');
+  std::vector<ZipPart> parts;
+  for (int i = 0; i < 1000; ++i) parts.push_back({.name = name, .data = "", .header = 0});
+  const std::string members = zip_members({{.name = name, .data = "", .local_extra = std::string(60'000, 'x')}});
+  const std::string entries = zip_entries(parts);
+  const std::string archive = members + entries + zip_end(parts.size(), entries.size(), members.size());
+  MemorySource source(archive);
+  reset_allocations();
+  const auto read = ZipDirectory::read(source);
+  CHECK_FALSE(read.ok());
+  CHECK(says(read.error(), "expected its bytes before byte 0"));
+  CHECK(allocations().total <= 4 * archive.size());
+}
+
+TEST_CASE("zip: no two members have one name") {
+  const std::string members = zip_members({{"a", "1"}, {"a", "2"}});
+  const std::string entries =
+      zip_entries({{"a", "1"}, {.name = "a", .data = "2", .header = static_cast<std::uint32_t>(members.size() / 2)}});
+  CHECK(says(refused(members + entries + zip_end(2, entries.size(), members.size())), "got it twice"));
+}
+
+TEST_CASE("zip: a comment may have a false end record, and no other bytes may follow the end") {
+  const std::string two = zip_file(kTwo);
+  const std::string false_end = zip_end(0, 0, 0);
+  // Python's zipfile and PyTorch take the last record for the end, so two readers could see two directories.
+  refused(zip_file(kTwo, false_end + "more"));
+  refused(zip_file(kTwo, false_end));
+  refused(two + two.substr(0, 30));
+  CHECK(bytes_of(zip_file(kTwo, "PK\5")) == bytes_of(two));
 }
 
 TEST_CASE("zip: truncated and changed archives are read or refused, and no place leaves the file") {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "unit/model/models.h"
+#include "weft/model/coverage.h"
 
 namespace weft {
 namespace {
@@ -85,7 +86,7 @@ TEST_CASE("info.json") {
   "graph": [],
   "files": [
     {"path":"config.json","bytes":10,"sha256":null,"format":"","extents":1,"tensors":0},
-    {"path":"m.safetensors","bytes":120,"sha256":"fe00000000000000000000000000000000000000000000000000000000000000","format":"safetensors","extents":4,"tensors":4,"metadata":{"format":"pt"}}
+    {"path":"m.safetensors","bytes":120,"sha256":"fe00000000000000000000000000000000000000000000000000000000000000","format":"safetensors","extents":4,"tensors":4,"in_tensors":56,"coverage":1,"metadata":{"format":"pt"}}
   ],
   "tensors": [
     {"name":"a.b.x","file":"m.safetensors","dtype":"F32","shape":[2,3],"offset":64,"bytes":24,"sha256_tree":"ab00000000000000000000000000000000000000000000000000000000000000"},
@@ -103,9 +104,31 @@ TEST_CASE("info.json lists the tensors that a file hides") {
   manifest.files[0].hidden_more = 5;
   const std::string text = render_info_json({}, manifest);
   check_json(text);
-  CHECK(text.find(R"("tensors":0,"hidden":[{"name":"w","bytes":7,"why":"compressed"},)"
+  CHECK(text.find(R"("tensors":0,"in_tensors":0,"coverage":0,"hidden":[{"name":"w","bytes":7,"why":"compressed"},)"
                   R"({"name":"c","dtype":"F32","shape":[2,3],"bytes":0,"why":"no data"}],"hidden_more":5})") !=
         std::string::npos);
+}
+
+TEST_CASE("coverage counts the bytes of shown and of hidden tensors") {
+  Manifest manifest{{opaque("a.pt"), opaque("b.bin"), opaque("config.json")}};
+  File& file = manifest.files[0];
+  file.extents = {{0, {40, {}}}, {40, {60, {}}}};
+  manifest.files[1].extents = {{0, {50, {}}}};
+  file.tensors = {{"tied", DType::u8, {60}, 1, ""},
+                  {"tied too", DType::u8, {60}, 1, ""},
+                  {"view", DType::u8, {10}, kNoExtent, "", {{0, 1, 5, 10}}},
+                  {"beside", DType::u8, {20}, kNoExtent, "", {{1, 0, 30, 20}}}};
+  file.hidden = {{"h", 50, "compressed", {}, {}}};
+  const std::vector<Coverage> coverage = coverage_of(manifest);
+  CHECK(coverage[0].in_tensors == 60);
+  CHECK(coverage[0].shown == 150);
+  CHECK(coverage[0].hidden == 50);
+  CHECK(coverage[0].share() == 0.75);
+  CHECK(coverage[1].in_tensors == 20);
+  CHECK(coverage[2].share() == 1);
+  file.hidden[0].bytes = UINT64_MAX;
+  file.hidden.push_back(file.hidden[0]);
+  CHECK(coverage_of(manifest)[0].hidden == UINT64_MAX);
 }
 
 TEST_CASE("info.json of nothing") {

@@ -23,7 +23,10 @@ File shard(const std::string& path, const std::vector<std::string>& tensors) {
 TEST_CASE("an index is known by its name") {
   CHECK(weft::is_shard_index("model.safetensors.index.json"));
   CHECK(weft::is_shard_index("sub/model.safetensors.index.json"));
+  CHECK(weft::is_shard_index("pytorch_model.bin.index.json"));
   CHECK_FALSE(weft::is_shard_index("config.json"));
+  CHECK(weft::must_be_sound("model.safetensors.index.json"));
+  CHECK_FALSE(weft::must_be_sound("pytorch_model.bin.index.json"));
 }
 
 TEST_CASE("each tensor of an index is in its shard, beside the index") {

@@ -1,4 +1,4 @@
-#include "format/torch_globals.h"
+#include "format/torch/torch_globals.h"
 
 #include <algorithm>
 #include <array>
@@ -159,6 +159,17 @@ constexpr auto kAllowed = std::to_array<std::string_view>({
     "torch.uint8",
 });
 
+// A blank in a name would make two names of it.
+std::string without_blanks(std::string_view name) {
+  std::string text;
+  for (const char c : printable(name))
+    if (c == ' ')
+      text += "\\x20";
+    else
+      text += c;
+  return text;
+}
+
 // Returns the names in one text, separated by blanks. A text that would be too long ends with "…".
 std::string joined_names(const std::vector<std::string>& names, bool (*wanted)(std::string_view)) {
   constexpr std::size_t kSpare = 1024;  // for the last name, which printable() bounds
@@ -167,7 +178,7 @@ std::string joined_names(const std::vector<std::string>& names, bool (*wanted)(s
     if (!wanted(name)) continue;
     if (!text.empty()) text += ' ';
     if (text.size() > limits::kMetadataTextMax - kSpare) return text + "…";
-    text += printable(name);
+    text += without_blanks(name);
   }
   return text;
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "format/pickle.h"
 #include "format/tensor_list.h"
+#include "format/torch/pickle.h"
 #include "weft/content.h"
 #include "weft/model/format.h"
 #include "weft/result.h"

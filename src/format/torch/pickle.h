@@ -35,7 +35,8 @@ class Pickle {
   };
   using Value = std::uint32_t;
   static constexpr Value kNone = 0;  // the value None
-  using Pairs = std::vector<std::pair<Value, Value>>;
+  class Items;
+  class Pairs;
 
   // A call, and what the pickle puts into its result.
   struct Call {
@@ -53,20 +54,25 @@ class Pickle {
   // globals() has those of the bytes before the error.
   Result<Value> read_next();
   bool at_end() const { return position_ == bytes_.size(); }
+  std::size_t position() const { return position_; }  // of the next pickle
+  bool ran_out() const { return ran_out_; }           // the error was that the bytes ended
   std::uint64_t opcodes() const { return opcodes_; }  // read so far
   std::size_t values() const { return nodes_.size(); }
-  // The names of all globals, "module.name", each once, in the order of their first mention.
+  // The names of all globals, "module.name", each once, in the order of their first mention. A part of a name that a
+  // call makes is "?". An opcode of a registered extension is "copyreg.extension_N".
   const std::vector<std::string>& globals() const { return globals_; }
 
   // The calls below must fit the kind of the value, which is below values().
   Kind kind(Value value) const { return nodes_[value].kind; }
   bool boolean(Value value) const { return nodes_[value].first != 0; }
   std::int64_t integer(Value value) const;
-  std::string_view text(Value value) const;                                               // any bytes
+  // Any bytes. Of a number that is beyond 64 bits and in binary: its bytes, the lowest first.
+  std::string_view text(Value value) const;
   Range bytes(Value value) const { return {nodes_[value].first, nodes_[value].second}; }  // of a text too
   std::string_view global(Value value) const { return globals_[nodes_[value].first]; }
   const Call& call(Value value) const { return calls_[nodes_[value].first]; }
-  std::vector<Value> items(Value value) const;  // of a list, a tuple or a persistent value
+  // Views, which copy nothing: values that are shared would be copied for each use. Valid until the next read_next().
+  Items items(Value value) const;  // of a list, a tuple or a persistent value
   Pairs pairs(Value dict) const;
 
  private:
@@ -87,6 +93,7 @@ class Pickle {
 
   std::string bytes_;
   std::size_t position_ = 0;
+  bool ran_out_ = false;
   std::uint64_t opcodes_ = 0;
   std::vector<Node> nodes_;
   std::vector<Value> pool_;
@@ -94,6 +101,63 @@ class Pickle {
   std::vector<Call> calls_;
   std::vector<std::string> globals_;
   std::unordered_map<std::string, std::uint32_t> global_numbers_;
+};
+
+class Pickle::Items {
+ public:
+  class Iterator {
+   public:
+    using value_type = Value;
+    using difference_type = std::ptrdiff_t;
+
+    Iterator() = default;  // the end
+    Iterator(const Pickle& pickle, std::uint32_t begin, std::uint32_t count, std::uint32_t next);
+    Value operator*() const { return pickle_->pool_[at_]; }
+    Iterator& operator++();
+    Iterator operator++(int);
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    void enter(std::uint32_t chunk);
+
+    const Pickle* pickle_ = nullptr;
+    std::uint32_t at_ = 0, end_ = 0;  // of pool_
+    std::uint32_t next_ = 0;          // as Chunk::next
+  };
+
+  explicit Items(Iterator begin) : begin_(begin) {}
+  Iterator begin() const { return begin_; }
+  static Iterator end() { return {}; }
+  std::vector<Value> first(std::size_t count) const;  // at most so many
+
+ private:
+  Iterator begin_;
+};
+
+class Pickle::Pairs {
+ public:
+  class Iterator {
+   public:
+    using value_type = std::pair<Value, Value>;
+    using difference_type = std::ptrdiff_t;
+
+    Iterator() = default;  // the end
+    explicit Iterator(Items::Iterator key);
+    value_type operator*() const { return {*key_, *value_}; }
+    Iterator& operator++();
+    Iterator operator++(int);
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    Items::Iterator key_, value_;
+  };
+
+  explicit Pairs(Iterator begin) : begin_(begin) {}
+  Iterator begin() const { return begin_; }
+  static Iterator end() { return {}; }
+
+ private:
+  Iterator begin_;
 };
 
 }  // namespace weft

@@ -111,7 +111,7 @@ Result<WeightMap> parse_index(ByteSource& source) {
 
 }  // namespace
 
-Result<WeightMap> parse_safetensors_index(std::string_view where, ByteSource& source) {
+Result<WeightMap> parse_shard_index(std::string_view where, ByteSource& source) {
   auto map = parse_index(source);
   if (!map.ok()) return locate(where, std::move(map).error());
   return map;

@@ -1,4 +1,4 @@
-#include "format/torch_zip.h"
+#include "format/torch/torch_zip.h"
 
 #include <fmt/core.h>
 
@@ -9,9 +9,9 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "format/parse_errors.h"
-#include "format/pickle.h"
-#include "format/torch_globals.h"
-#include "format/torch_tensors.h"
+#include "format/torch/pickle.h"
+#include "format/torch/torch_globals.h"
+#include "format/torch/torch_tensors.h"
 
 namespace weft {
 namespace {

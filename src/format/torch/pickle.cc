@@ -1,4 +1,4 @@
-#include "format/pickle.h"
+#include "format/torch/pickle.h"
 
 #include <fmt/core.h>
 
@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "format/cursor.h"
+#include "format/torch/pickle_escapes.h"
 
 namespace weft {
 
@@ -27,6 +28,10 @@ class PickleMachine {
   using Opcode = std::uint8_t;
   using Handler = Status (PickleMachine::*)(Opcode);
   using Handlers = std::array<Handler, 256>;
+  // A part of the pool.
+  struct Run {
+    std::uint32_t begin = 0, count = 0;
+  };
 
   static const Handlers& handlers();
   Error broken(std::string_view what) const;
@@ -40,10 +45,12 @@ class PickleMachine {
   Status push_new(Kind kind, std::uint64_t first = 0, std::uint64_t second = 0);
   Result<Value> add_node(Kind kind, std::uint64_t first, std::uint64_t second);
   Result<Value> pop();
-  Result<std::vector<Value>> take_mark();
+  Result<std::span<const Value>> marked() const;
+  void drop_marked();
   Result<Value> top() const;
-  Result<std::uint32_t> add_to_pool(std::span<const Value> values);
-  Status extend(Value list, std::span<const Value> values);
+  Result<Run> add_to_pool(std::span<const Value> values);
+  Result<Run> pool_marked();
+  Status extend(Value list, Run values);
   Status push_call(Value function, Value arguments);
   Result<Value> target(Kind kind, Value Pickle::Call::*part, std::string_view expected);
   Status push_global(std::string name);
@@ -66,6 +73,7 @@ class PickleMachine {
   Status build(Opcode opcode);
   Status persistent(Opcode opcode);
   Status frame(Opcode opcode);
+  Status extension(Opcode opcode);
 
   static constexpr Value kNoValue = UINT32_MAX;
 
@@ -81,6 +89,7 @@ namespace {
 constexpr std::uint8_t kStop = '.', kProtocolOpcode = 0x80, kFrame = 0x95, kMemoize = 0x94, kStackGlobal = 0x93;
 constexpr std::uint8_t kNewTrue = 0x88, kLong1 = 0x8a, kLong4 = 0x8b, kTuple1 = 0x85, kFrozenSet = 0x91;
 constexpr std::uint8_t kShortText = 0x8c, kLongText = 0x8d, kLongBytes = 0x8e, kByteArray = 0x96, kNewObjectEx = 0x92;
+constexpr std::uint8_t kExtension1 = 0x82, kExtension4 = 0x84;
 
 // Decodes a little-endian number of up to 8 bytes.
 std::uint64_t load_number(std::string_view bytes) {
@@ -100,6 +109,11 @@ std::optional<std::int64_t> parse_decimal(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// A part that a call makes is unknown.
+std::string_view part_of_global(const Pickle& pickle, Pickle::Value value) {
+  return pickle.kind(value) == Pickle::Kind::text ? pickle.text(value) : "?";
 }
 
 }  // namespace
@@ -128,6 +142,7 @@ const PickleMachine::Handlers& PickleMachine::handlers() {
     set("b", &PickleMachine::build);
     set("PQ", &PickleMachine::persistent);
     set("\x80\x95", &PickleMachine::frame);
+    set("\x82\x83\x84", &PickleMachine::extension);
     return table;
   }();
   return all;
@@ -154,7 +169,8 @@ Error PickleMachine::broken(std::string_view what) const {
 
 Result<std::string_view> PickleMachine::take(std::uint64_t count) {
   const std::uint64_t rest = pickle_.bytes_.size() - pickle_.position_;
-  if (count > rest)
+  pickle_.ran_out_ = count > rest;
+  if (pickle_.ran_out_)
     return Error{Errc::invalid,
                  fmt::format("pickle: expected {} bytes at {}, got {} before its end", count, pickle_.position_, rest)};
   const std::string_view taken =
@@ -171,6 +187,7 @@ Result<std::uint64_t> PickleMachine::number(unsigned bytes) {
 Result<std::string_view> PickleMachine::line() {
   const std::string_view rest = std::string_view(pickle_.bytes_).substr(pickle_.position_, limits::kPickleLineMax + 1);
   const std::size_t end = rest.find('\n');
+  pickle_.ran_out_ = end == std::string_view::npos && rest.size() <= limits::kPickleLineMax;
   if (end == std::string_view::npos) return broken("expected the end of a line, got none");
   pickle_.position_ += end + 1;
   return rest.substr(0, end);
@@ -214,34 +231,52 @@ Result<Pickle::Value> PickleMachine::top() const {
   return stack_.back();
 }
 
-// Takes the values above the last mark, and the mark.
-Result<std::vector<Pickle::Value>> PickleMachine::take_mark() {
+// Returns the values above the last mark. They are valid until the stack changes.
+Result<std::span<const Pickle::Value>> PickleMachine::marked() const {
   if (marks_.empty()) return broken("expected a mark on the stack, got none");
-  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
-  std::vector<Value> values(begin, stack_.end());
-  stack_.erase(begin, stack_.end());
-  marks_.pop_back();
-  return values;
+  return std::span<const Value>(stack_).subspan(marks_.back());
 }
 
-Result<std::uint32_t> PickleMachine::add_to_pool(std::span<const Value> values) {
+// Removes the values above the last mark, and the mark.
+void PickleMachine::drop_marked() {
+  stack_.resize(marks_.back());
+  marks_.pop_back();
+}
+
+Result<PickleMachine::Run> PickleMachine::add_to_pool(std::span<const Value> values) {
   if (values.size() > limits::kPickleItemsMax - pickle_.pool_.size())
     return Error{Errc::unsupported,
                  fmt::format("expected a pickle of at most {} items, got more", limits::kPickleItemsMax)};
   const auto begin = static_cast<std::uint32_t>(pickle_.pool_.size());
   pickle_.pool_.insert(pickle_.pool_.end(), values.begin(), values.end());
-  return begin;
+  return Run{begin, static_cast<std::uint32_t>(values.size())};
 }
 
-// Appends to a list, or to a dict a key, its value, and so on.
-Status PickleMachine::extend(Value list, std::span<const Value> values) {
-  if (values.empty()) return {};
-  WEFT_TRY(const std::uint32_t begin, add_to_pool(values));
-  const auto number = static_cast<std::uint32_t>(pickle_.chunks_.size()) + 1;
-  pickle_.chunks_.push_back({begin, static_cast<std::uint32_t>(values.size()), 0});
+// Moves the values above the last mark into the pool.
+Result<PickleMachine::Run> PickleMachine::pool_marked() {
+  WEFT_TRY(const std::span<const Value> values, marked());
+  WEFT_TRY(const Run run, add_to_pool(values));
+  drop_marked();
+  return run;
+}
+
+// Appends to a list, or to a dict a key, its value, and so on. A run that follows the last chunk in the pool becomes a
+// part of this chunk.
+Status PickleMachine::extend(Value list, Run values) {
+  if (values.count == 0) return {};
   Pickle::Node& node = pickle_.nodes_[list];
-  (node.second == 0 ? node.first : pickle_.chunks_[node.second - 1].next) = number;
+  Pickle::Chunk* last = node.second == 0 ? nullptr : &pickle_.chunks_[node.second - 1];
+  if (last != nullptr && last->begin + last->count == values.begin) {
+    last->count += values.count;
+    return {};
+  }
+  if (pickle_.chunks_.size() >= limits::kPickleChunksMax)
+    return Error{Errc::unsupported, fmt::format("expected a pickle that grows its lists at most {} times, got more",
+                                                limits::kPickleChunksMax)};
+  const auto number = static_cast<std::uint32_t>(pickle_.chunks_.size()) + 1;
+  (last == nullptr ? node.first : last->next) = number;
   node.second = number;
+  pickle_.chunks_.push_back({values.begin, values.count, 0});
   return {};
 }
 
@@ -286,7 +321,8 @@ Status PickleMachine::mark(Opcode /*opcode*/) {
 
 Status PickleMachine::drop(Opcode opcode) {
   if (opcode == '1' || (opcode == '0' && !marks_.empty() && marks_.back() == stack_.size())) {
-    WEFT_CHECK(take_mark());
+    WEFT_CHECK(marked());
+    drop_marked();
     return {};
   }
   if (opcode == '0') {
@@ -332,12 +368,14 @@ Status PickleMachine::binary_number(Opcode opcode) {
   return push_new(Kind::integer, static_cast<std::uint32_t>(value), static_cast<std::uint64_t>(value) >> 32U);
 }
 
-// Texts and bytes, of which the first two opcodes are lines. Escapes in these stay as they are.
+// Texts and bytes, of which the first two opcodes are lines.
 Status PickleMachine::text(Opcode opcode) {
   if (opcode == 'S' || opcode == 'V') {
     WEFT_TRY(std::string_view value, line());
     if (opcode == 'S' && value.size() >= 2) value = value.substr(1, value.size() - 2);
-    return push_new(Kind::text, static_cast<std::uint64_t>(value.data() - pickle_.bytes_.data()), value.size());
+    const auto begin = static_cast<std::size_t>(value.data() - pickle_.bytes_.data());
+    const std::span<char> bytes = std::span(pickle_.bytes_).subspan(begin, value.size());
+    return push_new(Kind::text, begin, opcode == 'S' ? unescape_bytes(bytes) : unescape_text(bytes));
   }
   const bool is_bytes = opcode == 'B' || opcode == 'C' || opcode == kLongBytes || opcode == kByteArray;
   const bool one = opcode == 'U' || opcode == 'C' || opcode == kShortText;
@@ -351,14 +389,11 @@ Status PickleMachine::empty(Opcode opcode) {
 }
 
 Status PickleMachine::from_mark(Opcode opcode) {
-  WEFT_TRY(const std::vector<Value> values, take_mark());
-  if (opcode == 't' || opcode == kFrozenSet) {
-    WEFT_TRY(const std::uint32_t begin, add_to_pool(values));
-    return push_new(Kind::tuple, begin, values.size());
-  }
-  if (opcode == 'd' && values.size() % 2 != 0) return broken("expected a value for each key of a dict");
+  WEFT_TRY(const Run run, pool_marked());
+  if (opcode == 't' || opcode == kFrozenSet) return push_new(Kind::tuple, run.begin, run.count);
+  if (opcode == 'd' && run.count % 2 != 0) return broken("expected a value for each key of a dict");
   WEFT_CHECK(push_new(opcode == 'd' ? Kind::dict : Kind::list));
-  return extend(stack_.back(), values);
+  return extend(stack_.back(), run);
 }
 
 Status PickleMachine::small_tuple(Opcode opcode) {
@@ -367,33 +402,34 @@ Status PickleMachine::small_tuple(Opcode opcode) {
   for (std::size_t i = count; i-- > 0;) {
     WEFT_TRY(values[i], pop());
   }
-  WEFT_TRY(const std::uint32_t begin, add_to_pool(std::span(values).first(count)));
-  return push_new(Kind::tuple, begin, count);
+  WEFT_TRY(const Run run, add_to_pool(std::span(values).first(count)));
+  return push_new(Kind::tuple, run.begin, run.count);
 }
 
 Status PickleMachine::append(Opcode opcode) {
-  std::vector<Value> values;
+  Run run;
   if (opcode == 'a') {
-    WEFT_TRY(values.emplace_back(), pop());
+    WEFT_TRY(const Value value, pop());
+    WEFT_TRY(run, add_to_pool(std::array{value}));
   } else {
-    WEFT_TRY(values, take_mark());
+    WEFT_TRY(run, pool_marked());
   }
   WEFT_TRY(const Value to, target(Kind::list, &Pickle::Call::items, "expected a list to append to"));
-  return extend(to, values);
+  return extend(to, run);
 }
 
 Status PickleMachine::set_items(Opcode opcode) {
-  std::vector<Value> values;
+  Run run;
   if (opcode == 's') {
     WEFT_TRY(const Value value, pop());
     WEFT_TRY(const Value key, pop());
-    values = {key, value};
+    WEFT_TRY(run, add_to_pool(std::array{key, value}));
   } else {
-    WEFT_TRY(values, take_mark());
+    WEFT_TRY(run, pool_marked());
   }
-  if (values.size() % 2 != 0) return broken("expected a value for each key of a dict");
+  if (run.count % 2 != 0) return broken("expected a value for each key of a dict");
   WEFT_TRY(const Value to, target(Kind::dict, &Pickle::Call::pairs, "expected a dict to put items into"));
-  return extend(to, values);
+  return extend(to, run);
 }
 
 // Writers number the memo from 0 on, so a number above the count of opcodes is none of theirs.
@@ -427,11 +463,10 @@ Status PickleMachine::global(Opcode opcode) {
   }
   WEFT_TRY(const Value name, pop());
   WEFT_TRY(const Value module, pop());
-  if (pickle_.kind(name) != Kind::text || pickle_.kind(module) != Kind::text)
-    return Error{
-        Errc::unsupported,
-        fmt::format("pickle: a global whose name is put together at run time, before byte {}", pickle_.position_)};
-  return push_global(fmt::format("{}.{}", pickle_.text(module), pickle_.text(name)));
+  WEFT_CHECK(push_global(fmt::format("{}.{}", part_of_global(pickle_, module), part_of_global(pickle_, name))));
+  if (pickle_.kind(name) == Kind::text && pickle_.kind(module) == Kind::text) return {};
+  return Error{Errc::unsupported, fmt::format("pickle: a global whose name is put together at run time, before byte {}",
+                                              pickle_.position_)};
 }
 
 // NEWOBJ_EX has keyword arguments. They become the last argument.
@@ -443,9 +478,8 @@ Status PickleMachine::reduce(Opcode opcode) {
   WEFT_TRY(Value arguments, pop());
   WEFT_TRY(const Value function, pop());
   if (opcode == kNewObjectEx) {
-    const std::array<Value, 2> both = {arguments, keywords};
-    WEFT_TRY(const std::uint32_t begin, add_to_pool(both));
-    WEFT_TRY(arguments, add_node(Kind::tuple, begin, both.size()));
+    WEFT_TRY(const Run run, add_to_pool(std::array{arguments, keywords}));
+    WEFT_TRY(arguments, add_node(Kind::tuple, run.begin, run.count));
   }
   return push_call(function, arguments);
 }
@@ -460,15 +494,13 @@ Status PickleMachine::object(Opcode opcode) {
     function = stack_.back();
     stack_.pop_back();
   }
-  WEFT_TRY(const std::vector<Value> values, take_mark());
-  std::span<const Value> arguments = values;
+  WEFT_TRY(Run run, pool_marked());
   if (opcode == 'o') {
-    if (values.empty()) return broken("expected a class after the mark, got none");
-    function = values.front();
-    arguments = arguments.subspan(1);
+    if (run.count == 0) return broken("expected a class after the mark, got none");
+    function = pickle_.pool_[run.begin++];
+    --run.count;
   }
-  WEFT_TRY(const std::uint32_t begin, add_to_pool(arguments));
-  WEFT_TRY(const Value tuple, add_node(Kind::tuple, begin, arguments.size()));
+  WEFT_TRY(const Value tuple, add_node(Kind::tuple, run.begin, run.count));
   return push_call(function, tuple);
 }
 
@@ -488,8 +520,8 @@ Status PickleMachine::persistent(Opcode opcode) {
   } else {
     WEFT_TRY(id, pop());
   }
-  WEFT_TRY(const std::uint32_t begin, add_to_pool(std::array<Value, 1>{id}));
-  return push_new(Kind::persistent, begin, 1);
+  WEFT_TRY(const Run run, add_to_pool(std::array{id}));
+  return push_new(Kind::persistent, run.begin, run.count);
 }
 
 // Marks of the protocol and of frames, which say nothing about the value.
@@ -500,6 +532,13 @@ Status PickleMachine::frame(Opcode opcode) {
     return Error{Errc::unsupported,
                  fmt::format("expected a pickle of a protocol up to {}, got {}", kProtocolMax, value)};
   return {};
+}
+
+// The class that an extension stands for is known only to the process that registers it.
+Status PickleMachine::extension(Opcode opcode) {
+  WEFT_TRY(const std::uint64_t code, number(opcode == kExtension4 ? 4 : opcode - kExtension1 + 1U));
+  WEFT_CHECK(push_global(fmt::format("copyreg.extension_{}", code)));
+  return Error{Errc::unsupported, fmt::format("pickle: a registered extension, before byte {}", pickle_.position_)};
 }
 
 Pickle::Pickle(std::string bytes) : bytes_(std::move(bytes)) {
@@ -513,40 +552,6 @@ Result<Pickle::Value> Pickle::read_next() {
   auto value = PickleMachine(*this).run();
   if (!value.ok()) position_ = bytes_.size();
   return value;
-}
-
-std::int64_t Pickle::integer(Value value) const {
-  const Node& node = nodes_[value];
-  return static_cast<std::int64_t>((static_cast<std::uint64_t>(node.second) << 32U) | node.first);
-}
-
-std::string_view Pickle::text(Value value) const {
-  const Node& node = nodes_[value];
-  return std::string_view(bytes_).substr(node.first, node.second);
-}
-
-std::vector<Pickle::Value> Pickle::items(Value value) const {
-  const Node& node = nodes_[value];
-  const auto run = [this](std::uint32_t begin, std::uint32_t count) { return std::span(pool_).subspan(begin, count); };
-  std::vector<Value> out;
-  if (node.kind == Kind::tuple || node.kind == Kind::persistent) {
-    const auto values = run(node.first, node.second);
-    out.assign(values.begin(), values.end());
-    return out;
-  }
-  for (std::uint32_t chunk = node.first; chunk != 0; chunk = chunks_[chunk - 1].next) {
-    const auto values = run(chunks_[chunk - 1].begin, chunks_[chunk - 1].count);
-    out.insert(out.end(), values.begin(), values.end());
-  }
-  return out;
-}
-
-Pickle::Pairs Pickle::pairs(Value dict) const {
-  const std::vector<Value> flat = items(dict);
-  Pairs out;
-  out.reserve(flat.size() / 2);
-  for (std::size_t i = 0; i + 1 < flat.size(); i += 2) out.emplace_back(flat[i], flat[i + 1]);
-  return out;
 }
 
 }  // namespace weft
