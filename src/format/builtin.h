@@ -13,5 +13,6 @@ const Format& archive_format();
 const Format& onnx_format();
 const Format& hdf5_format();
 const Format& torch_legacy_format();
+const Format& tf_bundle_format();
 
 }  // namespace weft

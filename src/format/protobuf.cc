@@ -21,6 +21,16 @@ Error no_message(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace
 
+std::optional<Varint> first_varint(std::span<const std::byte> bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes.size() && i < kVarintBytesMax; ++i) {
+    const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
+    value |= (byte & 0x7fU) << (7 * i);
+    if (byte < 0x80U) return Varint{value, i + 1};
+  }
+  return std::nullopt;
+}
+
 Status ProtobufReader::each_field(Range message, const Visit& visit) {
   if (depth_ == limits::kProtobufDepthMax)
     return Error{Errc::unsupported,
@@ -84,14 +94,11 @@ Result<ProtobufField> ProtobufReader::next(std::uint64_t end) {
 
 Result<std::uint64_t> ProtobufReader::varint(std::uint64_t end) {
   const std::uint64_t begin = cursor_.position();
-  WEFT_TRY(const std::span<const std::byte> bytes, cursor_.ahead(std::min(kVarintBytesMax, end - begin)));
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
-    value |= (byte & 0x7fU) << (7 * i);
-    if (byte >= 0x80U) continue;
-    WEFT_CHECK(cursor_.skip(i + 1));
-    return value;
+  const std::uint64_t count = std::min(kVarintBytesMax, end - begin);
+  WEFT_TRY(const std::span<const std::byte> bytes, cursor_.ahead(count));
+  if (const auto number = first_varint(bytes)) {
+    WEFT_CHECK(cursor_.skip(number->bytes));
+    return number->value;
   }
   return no_message("expected a number of at most {} bytes at byte {}, got more or the end at byte {}", kVarintBytesMax,
                     begin, end);

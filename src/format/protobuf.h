@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,16 @@
 #include "weft/result.h"
 
 namespace weft {
+
+// A number of variable length: 7 bits in each byte, the lowest first, and the highest bit set in all bytes but the
+// last. Tables of LevelDB have such numbers too.
+struct Varint {
+  std::uint64_t value = 0;
+  std::size_t bytes = 0;  // 1 to 10
+};
+// Returns the number at the start of the bytes. std::nullopt: it has more than 10 bytes, or does not end. The reader
+// drops bits beyond 64, as Google's readers do.
+std::optional<Varint> first_varint(std::span<const std::byte> bytes);
 
 struct ProtobufField {
   enum class Kind : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };  // as on the wire

@@ -6,10 +6,14 @@ import io
 import json
 import pathlib
 import struct
+import sys
 import tarfile
 import zipfile
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
+sys.path.insert(0, str(CORPUS.parent.parent))
+
+import bundlelib  # noqa: E402
 
 
 def write(target, name, data):
@@ -412,6 +416,25 @@ def write_torch_legacy():
     write(target, "plain", b"\x80\4]\x94(K\1cos\nsystem\ne.N.")
 
 
+def write_tf_bundle():
+    """The target puts files of 64 bytes beside the input: one of one, and both of two."""
+    target, entry = "tf_bundle", bundlelib.entry
+    plain = {b"net/kernel": entry(1, (2, 3), 0, 16, 24), b"net/bias": entry(14, (3,), 0, 40, 6), b"net/step": entry(9, (), 0, 0, 8),
+             b"net/empty": entry(1, (0, 3)), b"_CHECKPOINTABLE_OBJECT_GRAPH": entry(7, (), 0, 8, 9)}
+    write(target, "plain", bundlelib.index(plain))
+    write(target, "blocks", bundlelib.index(plain, blocks=3))
+    write(target, "shards", bundlelib.index({b"a": entry(1, (4,), 1, 48, 16), b"b": entry(3, (2,), 0, 0, 8)}, 2))
+    write(target, "missing", bundlelib.index({b"a": entry(1, (4,), 2, 0, 16), b"b": entry(1, (4,), 0, 60, 16)}, 3))
+    rows, columns = [((0, 2), None), ((2, 2), None)], [(None, (0, 3)), (None, (3, 1))]
+    partitioned = {b"rows": entry(1, (4, 1), slices=rows), b"columns": entry(4, (2, 4), slices=columns)}
+    for number, one in enumerate(rows):
+        partitioned[bundlelib.slice_key("rows", one)] = entry(1, (2, 1), 0, 8 * number, 8)
+    for number, one in enumerate(columns):
+        partitioned[bundlelib.slice_key("columns", one)] = entry(4, (2, 3 - 2 * number), 0, 20 * number, 6 - 4 * number)
+    write(target, "partitioned", bundlelib.index(partitioned))
+    write(target, "compressed", bundlelib.table([[(b"", bundlelib.header(1))]], 1))
+
+
 def write_bases():
     target = "bases"
     write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
@@ -581,4 +604,5 @@ if __name__ == "__main__":
     write_hdf5()
     write_torch()
     write_dcp()
+    write_tf_bundle()
     write_torch_legacy()

@@ -106,7 +106,7 @@ TEST_CASE("a Git LFS pointer is called one") {
   for (const char* name :
        {"model.safetensors", "model.gguf", "x.npy", "pytorch_model.bin", "model.onnx", "model.onnx_data", "tf_model.h5",
         "model.keras", "consolidated.00.pth", "last.ckpt", "model.tflite", "flax_model.msgpack",
-        "variables.data-00000-of-00001", "tokenizer.json", "model.safetensors.index.json"}) {
+        "variables.data-00000-of-00001", "variables.index", "tokenizer.json", "model.safetensors.index.json"}) {
     CAPTURE(name);
     Error error = bad(name, pointer);
     CHECK(error.code == Errc::invalid);
