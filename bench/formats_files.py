@@ -19,12 +19,14 @@ os.environ["KERAS_BACKEND"] = "torch"
 
 class Variant(typing.NamedTuple):
     """write(directory, network) saves the files of a version; listed(directory) is the shape and the bytes of each tensor
-    that the format's own library finds in them. weft shows none of the tensors of a variant that is not `shown`."""
+    that the format's own library finds in them. weft shows none of the tensors of a variant that is not `shown`. The files
+    have `copies` numbers of four bytes for each number of the network."""
     form: str
     name: str
     write: typing.Callable
     listed: typing.Callable
     shown: bool = True
+    copies: float = 1
 
 
 def of_arrays(save, name, **options):
@@ -155,6 +157,7 @@ def keras():
 
 
 def keras_model(network):
+    keras().backend.clear_session()  # each model has the same names
     layers = keras().layers
     model = keras().Sequential([keras().Input((network.width,)), *(layers.Dense(network.width) for _ in range(network.layers))])
     model.set_weights(list(network.arrays().values()))
@@ -215,7 +218,7 @@ GGUF = Variant("GGUF", "F32", of_arrays(write_gguf, "model.gguf"), listed_gguf)
 SIX = (SAFETENSORS, TORCH, NPZ, HDF5, ONNX, GGUF)
 VARIANTS = (
     SAFETENSORS, GGUF, TORCH,
-    Variant("PyTorch zip", "model and Adam", of_arrays(write_checkpoint, "checkpoint.pt"), listed_torch),
+    Variant("PyTorch zip", "model and Adam", of_arrays(write_checkpoint, "checkpoint.pt"), listed_torch, copies=3),
     Variant("PyTorch zip", "tied and transposed", of_arrays(write_views, "views.pt"), listed_torch),
     Variant("PyTorch zip", ".bin shards", write_bin_shards, listed_torch),
     Variant("PyTorch legacy", "state dict", of_arrays(write_legacy, "legacy.pt"), listed_torch),
@@ -229,10 +232,12 @@ VARIANTS = (
     Variant("Keras", ".weights.h5", write_keras_weights, listed_hdf5),
     Variant("Keras", ".h5", write_keras_h5, listed_keras),
     ONNX,
-    Variant("ONNX", "external, one file", of_arrays(save_onnx, "model.onnx", location="model.onnx.data", **EXTERNAL), listed_onnx),
+    Variant("ONNX", "external, one file", of_arrays(save_onnx, "model.onnx", location="model.onnx.data", **EXTERNAL),
+            listed_onnx),
     Variant("ONNX", "external, many files", of_arrays(save_onnx, "model.onnx", all_tensors_to_one_file=False, **EXTERNAL),
             listed_onnx),
-    Variant("ONNX", "float16 in int32_data", of_arrays(write_onnx_half, "model.onnx"), listed_onnx, shown=False),
+    Variant("ONNX", "float16 in int32_data", of_arrays(write_onnx_half, "model.onnx"), listed_onnx, shown=False,
+            copies=0.5),
     Variant("DCP", "dimension 0", sharded(), listed_dcp),
     Variant("DCP", "dimension 1", sharded(dim=1), listed_dcp),
     Variant("DCP", "safetensors shards", sharded(safetensors=True),
