@@ -14,7 +14,7 @@ from read_set import forget, warm
 
 MIB = 1 << 20
 GIB = 1 << 30
-PARTS = ["publishing", "exporting", "sharing", "memory", "index"]
+PARTS = ["publishing", "exporting", "sharing", "memory", "index", "formats"]
 
 
 class Bench:
@@ -146,6 +146,11 @@ class Bench:
             shutil.rmtree(self.dir / "index", ignore_errors=True)
             facts = json.loads(run(self.lookups, self.dir / "index", count))
             print(f"| {count:,} | {facts['lookups_per_second']:,.0f} | {facts['bytes_per_blob']:.0f} |", flush=True)
+
+    def formats(self):
+        import local_formats  # its files are written by libraries that take seconds to load
+
+        local_formats.measure(self)
 
 
 def main():
