@@ -55,6 +55,7 @@ class Pickle {
   bool at_end() const { return position_ == bytes_.size(); }
   std::uint64_t opcodes() const { return opcodes_; }  // read so far
   std::size_t values() const { return nodes_.size(); }
+  std::size_t calls() const { return calls_.size(); }  // values of this kind
   // The names of all globals, "module.name", each once, in the order of their first mention.
   const std::vector<std::string>& globals() const { return globals_; }
 
