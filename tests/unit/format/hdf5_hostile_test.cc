@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "allocation.h"
 #include "base/limits.h"
 #include "builders.h"
@@ -255,4 +257,31 @@ TEST_CASE("hdf5: a small file cannot make the reader allocate much") {
     CHECK(used.largest <= 16'384);
     CHECK(used.total <= 65'536);
   }
+}
+
+TEST_CASE("hdf5: the continuations of a header are bounded, also in a sparse file") {
+  constexpr std::uint64_t kBlock = 64U << 20U, kBlocks = 16;
+  class Sparse final : public ByteSource {
+   public:
+    explicit Sparse(std::string head) : head_(std::move(head)) {}
+    std::uint64_t size() const override { return H5File::kSize + kBlocks * kBlock; }
+    Status read(std::uint64_t offset, std::span<std::byte> out) override {
+      std::ranges::fill(out, std::byte{0});
+      const std::string_view rest = std::string_view(head_).substr(std::min<std::uint64_t>(offset, head_.size()));
+      std::ranges::copy(std::as_bytes(std::span(rest.substr(0, out.size()))), out.begin());
+      return {};
+    }
+
+   private:
+    const std::string head_;
+  };
+  std::vector<std::string> messages;
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    messages.push_back(h5_message(0x10, le64(H5File::kSize + i * kBlock) + le64(kBlock)));
+  Sparse file(H5File().put(H5File::kRoot, h5_header(messages)).bytes());
+  reset_allocations();
+  const auto layout = read_hdf5(file);
+  REQUIRE_FALSE(layout.ok());
+  CHECK(layout.error().message.ends_with("expected headers of at most 67108864 bytes"));
+  CHECK(allocations().total < 2 * kBlock);
 }
