@@ -285,3 +285,24 @@ TEST_CASE("hdf5: the continuations of a header are bounded, also in a sparse fil
   CHECK(layout.error().message.ends_with("expected headers of at most 67108864 bytes"));
   CHECK(allocations().total < 2 * kBlock);
 }
+
+TEST_CASE("hdf5: a tile takes little memory in any number of dimensions") {
+  // 2^16 tiles of 4 bytes in 32 dimensions, one after the other, without an index.
+  constexpr std::uint64_t kTiles = 1U << 16U, kRank = 32;
+  std::vector<std::uint64_t> shape(kRank, 1);
+  std::string tile(kRank, '\1');
+  for (std::size_t i = 0; i < 16; ++i) shape[i] = i == 0 || i == 15 ? 3 : 2;
+  tile[0] = tile[15] = '\2';
+  const std::string layout = std::string("\4\2\0\x21\1", 5) + tile + "\1\2" + le64(H5File::kData);
+  const std::string type = "\x10" + std::string(3, '\0') + le32(1) + le16(0) + le16(8);
+  const std::string file = H5File()
+                               .dataset({h5_space(shape), h5_message(3, type), h5_message(8, layout)})
+                               .put(H5File::kData, std::string(4 * kTiles, 'x'))
+                               .bytes();
+  reset_allocations();
+  const Layout found = hdf5_layout(file);
+  REQUIRE(found.tensors.size() == 1);
+  CHECK(found.tensors[0].parts.size() == kTiles);
+  CHECK(found.tensors[0].grid.size() == 2 * kRank + 16);
+  CHECK(allocations().total < file.size() + 512 * kTiles);
+}
