@@ -286,6 +286,27 @@ TEST_CASE("hdf5: the continuations of a header are bounded, also in a sparse fil
   CHECK(allocations().total < 2 * kBlock);
 }
 
+TEST_CASE("hdf5: chunks beyond the bound of a file hide their dataset, and no other") {
+  // 2^20 tiles of 4 bytes, which the same dataset shows under five names, and a dataset of one run.
+  constexpr std::uint64_t kTiles = 1U << 20U;
+  const std::string layout = std::string("\4\2\0\3\1\2\2\1\2", 9) + le64(H5File::kData);
+  const std::string type = "\x10" + std::string(3, '\0') + le32(1) + le16(0) + le16(8);
+  std::vector<std::string> links = {h5_link("run", H5File::kSpare)};
+  for (const char* name : {"a", "b", "c", "d", "e"}) links.push_back(h5_link(name, H5File::kDataset));
+  const std::string file =
+      H5File()
+          .put(H5File::kRoot, h5_header(links))
+          .put(H5File::kDataset, h5_header({h5_space({2048, 2048}), h5_message(3, type), h5_message(8, layout)}))
+          .put(H5File::kSpare, h5_header({h5_space({2, 3}), h5_float_type(), contiguous()}))
+          .put(H5File::kData, std::string(4 * kTiles, 'x'))
+          .bytes();
+  MemorySource source(file);
+  const Layout found = must(read_hdf5(source));
+  CHECK(hdf5_tensor(found, "a") != nullptr);
+  CHECK(hdf5_tensor(found, "run") != nullptr);
+  CHECK(hdf5_hidden_why(found, "e") == "its chunks are more than a file of this size has");
+}
+
 TEST_CASE("hdf5: a tile takes little memory in any number of dimensions") {
   // 2^16 tiles of 4 bytes in 32 dimensions, one after the other, without an index.
   constexpr std::uint64_t kTiles = 1U << 16U, kRank = 32;
