@@ -58,12 +58,15 @@ class Grid {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t stored_end = 0;
+    std::uint64_t stored() const { return stored_end - begin; }
   };
   class Met;
 
   static Result<std::vector<Side>> sides_of(const Shape& shape, std::span<const std::uint64_t> borders);
   Status fold(std::uint64_t element_bytes);
   Status measure();
+  // `cell`: any number with the side's own one as its remainder.
+  static Span span_of(const Side& side, std::uint64_t cell);
   std::vector<Span> spans_of(std::uint64_t cell) const;
   std::vector<std::uint64_t> indices_of(std::uint64_t byte) const;  // of each dimension
 

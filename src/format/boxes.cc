@@ -86,19 +86,27 @@ Status place_boxes(FoundTensor& tensor, std::vector<TensorBox> boxes) {
   Sides sides;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) sides.push_back(borders_of(boxes, i));
   WEFT_CHECK(check_cells(boxes, sides));
-  for (const std::vector<std::uint64_t>& side : sides) tensor.grid.insert(tensor.grid.end(), side.begin(), side.end());
-  const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
+  Borders borders;
+  for (const std::vector<std::uint64_t>& side : sides) borders.insert(borders.end(), side.begin(), side.end());
+  std::vector<TensorPart> cells;
+  cells.reserve(boxes.size());
+  for (const TensorBox& box : boxes) cells.push_back({box.file, box.offset, 0});
+  return place_cells(tensor, std::move(borders), std::move(cells));
+}
+
+Status place_cells(FoundTensor& tensor, Borders borders, std::vector<TensorPart> cells) {
+  const auto grid = Grid::of(tensor.dtype, tensor.shape, borders);
   if (!grid.ok()) return not_placed(grid.error().message);
+  if (grid->cells() != cells.size()) return not_placed("some of its boxes overlap, or are missing");
   const bool runs = grid->cells_are_runs();
-  for (std::uint64_t i = 0; i < boxes.size(); ++i) {
-    const std::uint64_t length = runs ? grid->cell_tensor_bytes(i) : grid->cell_bytes(i);
-    const TensorPart part{boxes[i].file, boxes[i].offset, length};
-    if (runs)
-      add_part(tensor.parts, part);
-    else
-      tensor.parts.push_back(part);
+  for (std::uint64_t i = 0; i < cells.size(); ++i)
+    cells[i].length = runs ? grid->cell_tensor_bytes(i) : grid->cell_bytes(i);
+  if (runs) {
+    for (const TensorPart& cell : cells) add_part(tensor.parts, cell);
+  } else {
+    tensor.parts = std::move(cells);
+    tensor.grid = std::move(borders);
   }
-  if (runs) Borders().swap(tensor.grid);
   return {};
 }
 

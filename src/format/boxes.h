@@ -26,6 +26,10 @@ struct TensorBox {
 // box_bytes() has its length.
 Status place_boxes(FoundTensor& tensor, std::vector<TensorBox> boxes);
 
+// The same for boxes that are known to be the cells of a grid, in C order: their files and offsets. Takes n steps, and
+// no memory for a box but its part.
+Status place_cells(FoundTensor& tensor, Borders borders, std::vector<TensorPart> cells);
+
 // Returns the bytes of a box; nothing if they do not fit in 64 bits, or the type is packed or unknown.
 std::optional<std::uint64_t> box_bytes(DType type, const TensorBox& box);
 

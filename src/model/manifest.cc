@@ -143,11 +143,14 @@ std::uint64_t stored_bytes(const File& file, const Tensor& tensor) {
 
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor) {
   if (!tensor.scattered()) return tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
-  constexpr std::string_view kWhat = "weft-scattered-2";
+  constexpr std::string_view kWhat = "weft-scattered-3";
   Sha256 digest;
   digest.update(std::as_bytes(std::span(kWhat)));
   const auto add = [&digest](std::uint64_t number) { digest.update(std::as_bytes(std::span(&number, 1))); };
-  for (const std::vector<std::uint64_t>* numbers : {&tensor.strides, &tensor.grid}) {
+  // Without strides and grid the bytes are the same in any shape.
+  const Shape no_shape;
+  const bool plain = tensor.strides.empty() && tensor.grid.empty();
+  for (const std::vector<std::uint64_t>* numbers : {plain ? &no_shape : &tensor.shape, &tensor.strides, &tensor.grid}) {
     add(numbers->size());
     for (const std::uint64_t number : *numbers) add(number);
   }

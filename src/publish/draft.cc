@@ -133,7 +133,7 @@ class HeaderReading {
       WEFT_TRY(const std::uint32_t other, group.number_of(path));
       found.files.push_back(other);
     }
-    for (const auto& [source, file] : group.opened()) glimpses_.push_back({source, file.seen});
+    for (const auto& [source, seen] : group.opened()) glimpses_.push_back({source, seen});
     if (is_shard_index(draft.source.path)) WEFT_CHECK(read_index(draft, bytes));
     draft.bases = named_bases(draft.source.path, bytes);
     return {};

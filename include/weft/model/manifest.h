@@ -165,8 +165,8 @@ std::uint64_t parameter_count(const Manifest& manifest);  // elements of all ten
 // Returns the bytes of the tensor's elements in C order; 0 if there are none.
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor);
 // Returns the content id of the tensor's bytes, without regard to its name: the id of its extent. The id of a scattered
-// tensor is the length of its elements and a digest of the contents of its runs, of its strides and of its grid; no
-// blob has it. Length 0: no bytes.
+// tensor has the length of its elements and a digest. The digest covers the contents of its runs, its strides and its
+// grid, and with strides or a grid also its shape. No blob has this id. Length 0: no bytes.
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor);
 
 // Checks a published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at

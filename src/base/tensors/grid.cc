@@ -103,14 +103,14 @@ Status Grid::measure() {
   return {};
 }
 
+Grid::Span Grid::span_of(const Side& side, std::uint64_t cell) {
+  const std::size_t at = cell % side.cells();
+  return {side.borders[at], std::min(side.borders[at + 1], side.length), side.borders[at + 1]};
+}
+
 std::vector<Grid::Span> Grid::spans_of(std::uint64_t cell) const {
   std::vector<Span> spans(sides_.size());
-  for (std::size_t i = sides_.size(); i-- > 0;) {
-    const Side& side = sides_[i];
-    const std::size_t at = cell % side.cells();
-    cell /= side.cells();
-    spans[i] = {side.borders[at], std::min(side.borders[at + 1], side.length), side.borders[at + 1]};
-  }
+  for (std::size_t i = sides_.size(); i-- > 0; cell /= sides_[i].cells()) spans[i] = span_of(sides_[i], cell);
   return spans;
 }
 
@@ -123,15 +123,19 @@ std::vector<std::uint64_t> Grid::indices_of(std::uint64_t byte) const {
   return indices;
 }
 
+// There may be millions of cells, so these two take no memory.
 std::uint64_t Grid::cell_bytes(std::uint64_t cell) const {
   std::uint64_t bytes = 1;
-  for (const Span& span : spans_of(cell)) bytes *= span.stored_end - span.begin;
+  for (std::size_t i = sides_.size(); i-- > 0; cell /= sides_[i].cells()) bytes *= span_of(sides_[i], cell).stored();
   return bytes;
 }
 
 std::uint64_t Grid::cell_tensor_bytes(std::uint64_t cell) const {
   std::uint64_t bytes = 1;
-  for (const Span& span : spans_of(cell)) bytes *= span.end - span.begin;
+  for (std::size_t i = sides_.size(); i-- > 0; cell /= sides_[i].cells()) {
+    const Span span = span_of(sides_[i], cell);
+    bytes *= span.end - span.begin;
+  }
   return bytes;
 }
 

@@ -60,7 +60,7 @@ class DcpCheckpoint {
 };
 
 bool is_whole(const DcpShard& shard, const Shape& shape) {
-  return shard.size == shape && std::ranges::all_of(shard.begin, [](std::uint64_t index) { return index == 0; });
+  return *shard.size == shape && std::ranges::all_of(*shard.begin, [](std::uint64_t index) { return index == 0; });
 }
 
 std::uint64_t bytes_of(const DcpItem& item) {
@@ -91,7 +91,7 @@ Error DcpCheckpoint::value_of(const DcpItem& item) {
     const auto saved = shard_of(*shard.place);
     if (!saved.ok() && !is_malformed(saved.error())) return saved.error();
   }
-  return hidden_shard(item.why);
+  return hidden_shard(std::string(item.why));
 }
 
 // A tensor of one shard may have strides, as one that was transposed.
@@ -103,12 +103,12 @@ Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
   for (const DcpShard& shard : item.shards) {
     if (!shard.place) return hidden_shard(".metadata has no place for a shard");
     WEFT_TRY(FoundTensor one, shard_of(*shard.place));
-    if (one.shape != shard.size) return hidden_shard("a shard of another shape than .metadata says");
+    if (one.shape != *shard.size) return hidden_shard("a shard of another shape than .metadata says");
     if (&shard != &item.shards.front() && one.dtype != whole.dtype) return hidden_shard("shards of several types");
     if (item.shards.size() == 1 && is_whole(shard, whole.shape)) return one;
     if (!one.strides.empty()) return hidden_shard("a shard whose elements are not in C order");
     whole.dtype = one.dtype;
-    if (!one.parts.empty()) boxes.push_back({one.parts[0].file, one.parts[0].offset, shard.begin, shard.size});
+    if (!one.parts.empty()) boxes.push_back({one.parts[0].file, one.parts[0].offset, *shard.begin, *shard.size});
   }
   if (item.shards.empty()) return hidden_shard("it has no shards");
   WEFT_CHECK(place_boxes(whole, std::move(boxes)));
@@ -119,10 +119,10 @@ Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
 // time than the files are long.
 Result<FoundTensor> DcpCheckpoint::shard_of(const DcpPlace& place) {
   if (place.transformed) return hidden_shard("its shards are compressed, or transformed otherwise");
-  WEFT_TRY(ShardFile* const file, file_of(place.file));
+  WEFT_TRY(ShardFile* const file, file_of(*place.file));
   const std::uint64_t size = file->source->size();
   if (place.offset > size || place.length > size - place.offset)
-    return hidden_shard(fmt::format("a shard that ends after {}", printable(place.file)));
+    return hidden_shard(fmt::format("a shard that ends after {}", printable(*place.file)));
   if (place.length > file->bytes_left) return hidden_shard("its shards overlap others");
   file->bytes_left -= place.length;
   SliceSource slice(*file->source, {place.offset, place.length});

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -45,23 +44,23 @@ class DcpReader {
 
  private:
   using Fields = std::array<Value, kDcpFields.size()>;
-  using Key = std::pair<std::string, std::optional<Shape>>;  // of an item and its shard's begin
+  using Key = std::pair<std::string_view, const Shape*>;  // the name of an item, and its shard's begin
 
   Value field(Value object, std::string_view name);
-  std::optional<Shape> shape(Value value);
+  const Shape* shape(Value value);
   std::optional<Shape> read_shape(Value value) const;
-  std::optional<std::string> text(Value value, std::size_t bytes_max) const;
+  std::optional<std::string_view> text(Value value, std::size_t bytes_max) const;
   std::optional<std::uint64_t> number(Value value) const;
 
   void add_place(Value index, Value info);
-  Status add_item(std::string name, Value described);
+  Status add_item(std::string_view name, Value described);
   Status add_shards(DcpItem& item, Value chunks);
-  std::optional<DcpPlace> place_of(const std::string& name, const std::optional<Shape>& begin) const;
+  std::optional<DcpPlace> place_of(std::string_view name, const Shape* begin) const;
 
   const Pickle& pickle_;
   DcpMetadata& metadata_;
-  std::unordered_map<Value, Fields> fields_;                // by the dict of an object's attributes
-  std::unordered_map<Value, std::optional<Shape>> shapes_;  // by value
+  std::unordered_map<Value, Fields> fields_;        // by the dict of an object's attributes
+  std::unordered_map<Value, const Shape*> shapes_;  // by value; nullptr: it is no shape
   std::map<Key, DcpPlace> places_;
   std::uint64_t shards_left_ = 0;
 };
@@ -70,15 +69,12 @@ Status DcpReader::read(Value top) {
   const Value described = field(top, "state_dict_metadata"), stored = field(top, "storage_data");
   if (pickle_.kind(described) != Kind::dict || pickle_.kind(stored) != Kind::dict)
     return Error{Errc::unsupported, "expected the metadata of a distributed checkpoint, got another pickle"};
-  shards_left_ = pickle_.opcodes();
+  shards_left_ = pickle_.calls();
   for (const auto& [index, info] : pickle_.pairs(stored)) add_place(index, info);
-  std::map<std::string, Value> last;
+  std::map<std::string_view, Value> last;
   for (const auto& [name, value] : pickle_.pairs(described))
-    if (auto known = text(name, limits::kTensorNameMax)) last.insert_or_assign(*std::move(known), value);
+    if (const auto known = text(name, limits::kTensorNameMax)) last.insert_or_assign(*known, value);
   for (const auto& [name, value] : last) WEFT_CHECK(add_item(name, value));
-  std::set<std::string> files;
-  for (const auto& [key, place] : places_) files.insert(place.file);
-  metadata_.files.assign(files.begin(), files.end());
   return {};
 }
 
@@ -97,9 +93,11 @@ Value DcpReader::field(Value object, std::string_view name) {
   return known->second[field_number(name)];
 }
 
-std::optional<Shape> DcpReader::shape(Value value) {
-  const auto [known, fresh] = shapes_.try_emplace(value);
-  if (fresh) known->second = read_shape(value);
+// Returns nullptr if the value is no shape. Equal shapes have one address.
+const Shape* DcpReader::shape(Value value) {
+  const auto [known, fresh] = shapes_.try_emplace(value, nullptr);
+  if (fresh)
+    if (auto read = read_shape(value)) known->second = &*metadata_.shapes.insert(*std::move(read)).first;
   return known->second;
 }
 
@@ -123,9 +121,9 @@ std::optional<Shape> DcpReader::read_shape(Value value) const {
 }
 
 // Of a longer text one byte more is kept, which shows that it is too long.
-std::optional<std::string> DcpReader::text(Value value, std::size_t bytes_max) const {
+std::optional<std::string_view> DcpReader::text(Value value, std::size_t bytes_max) const {
   if (pickle_.kind(value) != Kind::text) return std::nullopt;
-  return std::string(pickle_.text(value).substr(0, bytes_max + 1));
+  return pickle_.text(value).substr(0, bytes_max + 1);
 }
 
 std::optional<std::uint64_t> DcpReader::number(Value value) const {
@@ -135,48 +133,50 @@ std::optional<std::uint64_t> DcpReader::number(Value value) const {
 
 // A place without a name, a file or numbers belongs to no item.
 void DcpReader::add_place(Value index, Value info) {
-  auto name = text(field(index, "fqn"), limits::kTensorNameMax);
-  auto file = text(field(info, "relative_path"), limits::kPathMax);
+  const auto name = text(field(index, "fqn"), limits::kTensorNameMax);
+  const auto file = text(field(info, "relative_path"), limits::kPathMax);
   const auto offset = number(field(info, "offset")), length = number(field(info, "length"));
   if (!name || !file || !offset || !length || *length > limits::kVersionBytesMax) return;
   const bool transformed = field(info, "transform_descriptors") != Pickle::kNone;
-  places_.insert_or_assign({*std::move(name), shape(field(index, "offset"))},
-                           DcpPlace{*std::move(file), *offset, *length, transformed});
+  auto known = metadata_.files.find(*file);
+  if (known == metadata_.files.end()) known = metadata_.files.emplace(*file).first;
+  places_.insert_or_assign(Key{*name, shape(field(index, "offset"))}, DcpPlace{&*known, *offset, *length, transformed});
 }
 
-std::optional<DcpPlace> DcpReader::place_of(const std::string& name, const std::optional<Shape>& begin) const {
+std::optional<DcpPlace> DcpReader::place_of(std::string_view name, const Shape* begin) const {
   const auto found = places_.find({name, begin});
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
-Status DcpReader::add_item(std::string name, Value described) {
+Status DcpReader::add_item(std::string_view name, Value described) {
   DcpItem& item = metadata_.items.emplace_back();
-  item.name = std::move(name);
+  item.name = name;
   const Value chunks = field(described, "chunks");
   if (pickle_.kind(chunks) == Kind::list) {
     item.shape = shape(field(described, "size"));
-    if (!item.shape) item.why = "its shape is none that weft can read";
+    if (item.shape == nullptr) item.why = "its shape is none that weft can read";
     return add_shards(item, chunks);
   }
   item.why = "a pickled value, no tensor";
-  item.shards.push_back({{}, {}, place_of(item.name, std::nullopt)});
+  item.shards.push_back({nullptr, nullptr, place_of(item.name, nullptr)});
   return {};
 }
 
-// A tensor that was saved whole may have a place without a begin.
+// A tensor that was saved whole may have a place without a begin. Each shard of a sound pickle is a call of its own.
 Status DcpReader::add_shards(DcpItem& item, Value chunks) {
   const std::vector<Value> all = pickle_.items(chunks).first(shards_left_ + 1);
   if (all.size() > shards_left_) return Error{Errc::unsupported, "pickle: its values are shared too often"};
   shards_left_ -= all.size();
   for (const Value chunk : all) {
-    auto begin = shape(field(chunk, "offsets")), size = shape(field(chunk, "sizes"));
-    if (!begin || !size) {
+    const Shape* const begin = shape(field(chunk, "offsets"));
+    const Shape* const size = shape(field(chunk, "sizes"));
+    if (begin == nullptr || size == nullptr) {
       item.why = "a shard whose place in the tensor weft cannot read";
       return {};
     }
     auto place = place_of(item.name, begin);
-    if (!place && all.size() == 1) place = place_of(item.name, std::nullopt);
-    item.shards.push_back({*std::move(begin), *std::move(size), std::move(place)});
+    if (!place && all.size() == 1) place = place_of(item.name, nullptr);
+    item.shards.push_back({begin, size, place});
   }
   return {};
 }
@@ -194,7 +194,7 @@ Status read_dcp_metadata(std::string bytes, DcpMetadata& metadata) {
 Result<std::vector<std::string>> files_of_checkpoint(std::string metadata) {
   DcpMetadata all;
   WEFT_CHECK(read_dcp_metadata(std::move(metadata), all));
-  return std::move(all.files);
+  return std::vector<std::string>(all.files.begin(), all.files.end());
 }
 
 }  // namespace weft

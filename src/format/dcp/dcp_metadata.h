@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +19,7 @@ namespace weft {
 
 // The run of a file that has one saved item.
 struct DcpPlace {
-  std::string file;  // relative to the directory of .metadata; any text
+  const std::string* file = nullptr;  // of DcpMetadata::files
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   bool transformed = false;  // by an extension of DCP, such as compression
@@ -25,23 +27,29 @@ struct DcpPlace {
 
 // A shard of a tensor: its elements from `begin` on.
 struct DcpShard {
-  Shape begin;
-  Shape size;
+  const Shape* begin = nullptr;  // of DcpMetadata::shapes; none: a value that is no tensor
+  const Shape* size = nullptr;
   std::optional<DcpPlace> place;  // none: .metadata has none for it
 };
 
 // A tensor, or a value that DCP has pickled. Only a tensor has a shape.
 struct DcpItem {
-  std::string name;  // any bytes
-  std::optional<Shape> shape;
+  std::string name;              // any bytes
+  const Shape* shape = nullptr;  // of DcpMetadata::shapes
   std::vector<DcpShard> shards;  // of a value: its place
-  std::string why;               // not empty: it cannot be read, for this reason
+  std::string_view why = {};     // not empty: it cannot be read, for this reason
 };
 
+// A few bytes of a pickle can repeat a text or a shape, so each is kept once. A copy would point into the original.
 struct DcpMetadata {
-  std::vector<DcpItem> items;        // each name once; of two with one name the last counts
-  std::vector<std::string> files;    // that some item lies in: sorted, each once
-  std::vector<std::string> globals;  // that the pickle names, also if it cannot be read
+  DcpMetadata() = default;
+  DcpMetadata(const DcpMetadata&) = delete;
+  DcpMetadata& operator=(const DcpMetadata&) = delete;
+
+  std::vector<DcpItem> items;                // each name once; of two with one name the last counts
+  std::set<std::string, std::less<>> files;  // that some item lies in
+  std::set<Shape> shapes;                    // of items and shards
+  std::vector<std::string> globals;          // that the pickle names, also if it cannot be read
 };
 
 // Reads the bytes of the file, and takes time and memory in proportion to it. Adds the globals to `metadata` even if it

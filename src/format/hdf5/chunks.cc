@@ -214,6 +214,13 @@ Shape Hdf5Grid::begin(std::uint64_t number) const {
   return begin;
 }
 
+Borders Hdf5Grid::borders() const {
+  Borders borders;
+  for (std::size_t i = 0; i < chunk.size(); ++i)
+    for (std::uint64_t k = 0; k <= count[i]; ++k) borders.push_back(k * chunk[i]);
+  return borders;
+}
+
 Result<Hdf5Chunks> read_chunks(Hdf5File& file, const Hdf5ChunkedLayout& dataset) {
   return Hdf5ChunkReader(file, dataset).read();
 }

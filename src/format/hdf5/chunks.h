@@ -28,6 +28,7 @@ struct Hdf5Grid {
   // Errc::unsupported: the numbers contradict one another, or there are too many chunks.
   static Result<Hdf5Grid> of(const Shape& shape, Shape chunk, std::uint64_t element_bytes);
   Shape begin(std::uint64_t number) const;  // the first element of a chunk
+  Borders borders() const;                  // each chunk lies within the file, so they fit into 64 bits
 };
 
 // Reads the index of a dataset. `layout` is the layout message of a chunked dataset.

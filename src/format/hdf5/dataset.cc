@@ -157,7 +157,7 @@ Status Hdf5Datasets::place_chunks(const Hdf5Header& header, const Hdf5Message& l
         found.chunks.empty() ? kNeverWritten : "some chunks were never written: the fill value";
     return hide_dataset(dataset, why, touching_runs(std::move(found.chunks)));
   }
-  if (!chunks_are_rows(found.grid, shape_)) return place_tiles(std::move(found), dataset);
+  if (!found.chunks.empty() && !chunks_are_rows(found.grid, shape_)) return place_tiles(std::move(found), dataset);
   std::vector<TensorPart> rows;
   for (const Hdf5Chunk& chunk : found.chunks)
     append_run(rows, {chunk.bytes.offset, row_chunk_bytes(found, shape_, chunk.number)});
@@ -171,10 +171,10 @@ Status Hdf5Datasets::place_tiles(Hdf5Chunks found, Hdf5Dataset& dataset) {
   FoundTensor& tensor = dataset.tensor;
   tensor.dtype = *type_.dtype;
   tensor.shape = shape_;
-  std::vector<TensorBox> boxes;
-  for (const Hdf5Chunk& chunk : found.chunks)
-    boxes.push_back({0, chunk.bytes.offset, found.grid.begin(chunk.number), found.grid.chunk});
-  if (Status placed = place_boxes(tensor, std::move(boxes)); !placed.ok())
+  std::vector<TensorPart> cells;
+  cells.reserve(found.chunks.size());
+  for (const Hdf5Chunk& chunk : found.chunks) cells.push_back({0, chunk.bytes.offset, 0});
+  if (Status placed = place_cells(tensor, found.grid.borders(), std::move(cells)); !placed.ok())
     return hide_dataset(dataset, placed.error().message, touching_runs(std::move(found.chunks)));
   return {};
 }

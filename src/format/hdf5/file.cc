@@ -39,7 +39,7 @@ Error hdf5_short(std::string_view what, std::uint64_t at) {
 Hdf5File::Hdf5File(ByteSource& source, bool verify)
     : source_(source),
       verify_(verify),
-      bytes_left_(2 * std::min(source.size(), limits::kVersionBytesMax)),
+      bytes_left_(2 * std::min(source.size(), limits::kHdf5BlocksMax / 2)),
       links_left_(std::min(source.size() / limits::kHdf5NodeBytes, limits::kHdf5NodesMax)),
       names_left_(
           std::min(2 * std::min(source.size(), limits::kHdf5NamesMax) + limits::kTensorNameMax, limits::kHdf5NamesMax)),

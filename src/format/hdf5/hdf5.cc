@@ -99,12 +99,13 @@ Status Hdf5Reader::visit_group(Object& group, const std::string& name, std::size
 }
 
 Status Hdf5Reader::add(const Hdf5Dataset& dataset, const std::string& name) {
-  if (dataset.hidden.why.empty()) {
-    WEFT_CHECK(file_.keep_chunks(dataset.tensor.parts.size()));
-    return tensors_.add(dataset.tensor, {name, 0, "", {}, {}});
-  }
   HiddenTensor hidden = dataset.hidden;
   hidden.name = name;
+  if (hidden.why.empty()) {
+    const Status kept = file_.keep_chunks(dataset.tensor.parts.size());
+    if (kept.ok()) return tensors_.add(dataset.tensor, {name, 0, "", {}, {}});
+    hidden.why = kept.error().message;
+  }
   hide(layout_, std::move(hidden));
   return {};
 }

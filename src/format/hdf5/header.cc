@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/limits.h"
+
 namespace weft {
 namespace {
 
@@ -60,8 +62,14 @@ Status Hdf5Header::read_second_version(Hdf5File& file, std::uint64_t at, const H
 // A continuation may name another one.
 Status Hdf5Header::read_continuations(Hdf5File& file) {
   constexpr std::size_t kSignatureBytes = 4;
+  std::uint64_t bytes_left =
+      limits::kHdf5HeaderMax - std::min<std::uint64_t>(limits::kHdf5HeaderMax, blocks_[0].size());
   for (std::size_t i = 0; i < continuations_.size(); ++i) {
     const Chunk chunk = continuations_[i];
+    if (chunk.length > bytes_left)
+      return hdf5_error(fmt::format("{} at {}: expected headers of at most {} bytes", kHeaderChunk, chunk.at,
+                                    limits::kHdf5HeaderMax));
+    bytes_left -= chunk.length;
     WEFT_TRY(Hdf5Block bytes, file.block(kHeaderChunk, chunk.at, chunk.length));
     blocks_.push_back(std::move(bytes));
     std::span<const std::byte> messages = blocks_.back();
@@ -90,6 +98,8 @@ Status Hdf5Header::add_messages(Hdf5File& file, Hdf5Fields fields, std::uint64_t
     message.body = fields.bytes(length);
     if (fields.ended())
       return hdf5_error(fmt::format("a message of {} bytes at {} is longer than its header", length, message.address));
+    if (messages_.size() + continuations_.size() >= limits::kHdf5MessagesMax)
+      return hdf5_error(fmt::format("expected object headers of at most {} messages", limits::kHdf5MessagesMax));
     if (message.type != Hdf5MessageType::continuation) {
       if (message.type != Hdf5MessageType{}) messages_.push_back(message);
       continue;

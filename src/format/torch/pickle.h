@@ -58,6 +58,7 @@ class Pickle {
   bool ran_out() const { return ran_out_; }           // the error was that the bytes ended
   std::uint64_t opcodes() const { return opcodes_; }  // read so far
   std::size_t values() const { return nodes_.size(); }
+  std::size_t calls() const { return calls_.size(); }  // values of this kind
   // The names of all globals, "module.name", each once, in the order of their first mention. A part of a name that a
   // call makes is "?". An opcode of a registered extension is "copyreg.extension_N".
   const std::vector<std::string>& globals() const { return globals_; }

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "allocation.h"
 #include "memory_group.h"
 #include "pickles.h"
 
@@ -331,6 +332,31 @@ TEST_CASE("dcp: shards that many tensors share are read a bounded number of time
     items += p_text(std::to_string(i)) + p_object("T", {{"size", p_size({1000})}, {"chunks", i == 0 ? list : "h\2"}});
   CHECK(why_opaque(p_file(p_object("Metadata", {{"state_dict_metadata", items + "u"}, {"storage_data", "}"}}))) ==
         "pickle: its values are shared too often");
+}
+
+TEST_CASE("dcp: texts and shapes that a pickle repeats take no memory again") {
+  // 2,000 places of one name in one file, and a tensor that names its only shard 2,000 times.
+  const auto memory = [](std::size_t text_bytes, std::size_t dimensions) {
+    const std::string file(text_bytes, 'f'), name(text_bytes, 'n'), shape = p_numbers(Numbers(dimensions, 1));
+    std::string places = "}(", shards = "](";
+    for (unsigned i = 0; i < 2000; ++i) {
+      const bool first = i == 0;
+      places += p_object("MetadataIndex", {{"fqn", first ? p_text(name) + "q\1" : "h\1"},
+                                           {"offset", first ? shape + "q\3" : p_numbers({i})}}) +
+                p_object("_StorageInfo", {{"relative_path", first ? p_text(file) + "q\2" : "h\2"},
+                                          {"offset", p_small(7)},
+                                          {"length", p_small(7)}});
+      shards += first ? p_object("Chunk", {{"offsets", "h\3"}, {"sizes", "h\3"}}) + "q\4" : "h\4";
+    }
+    const std::string tensor = p_object("T", {{"size", p_numbers({1})}, {"chunks", shards + "e"}});
+    // The places come first, so that the shards can repeat their texts.
+    const std::string metadata =
+        p_file(p_object("Metadata", {{"storage_data", places + "u"}, {"state_dict_metadata", "}(h\1" + tensor + "u"}}));
+    reset_allocations();
+    CHECK(must(files_of_checkpoint(metadata)) == std::vector<std::string>{file});
+    return allocations().total;
+  };
+  CHECK(memory(4000, 32) < memory(40, 1) + (1U << 20U));
 }
 
 TEST_CASE("dcp: the metadata names each file once, in order") {

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "allocation.h"
 #include "base/limits.h"
 #include "builders.h"
@@ -255,4 +257,73 @@ TEST_CASE("hdf5: a small file cannot make the reader allocate much") {
     CHECK(used.largest <= 16'384);
     CHECK(used.total <= 65'536);
   }
+}
+
+TEST_CASE("hdf5: the continuations of a header are bounded, also in a sparse file") {
+  constexpr std::uint64_t kBlock = 64U << 20U, kBlocks = 16;
+  class Sparse final : public ByteSource {
+   public:
+    explicit Sparse(std::string head) : head_(std::move(head)) {}
+    std::uint64_t size() const override { return H5File::kSize + kBlocks * kBlock; }
+    Status read(std::uint64_t offset, std::span<std::byte> out) override {
+      std::ranges::fill(out, std::byte{0});
+      const std::string_view rest = std::string_view(head_).substr(std::min<std::uint64_t>(offset, head_.size()));
+      std::ranges::copy(std::as_bytes(std::span(rest.substr(0, out.size()))), out.begin());
+      return {};
+    }
+
+   private:
+    const std::string head_;
+  };
+  std::vector<std::string> messages;
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    messages.push_back(h5_message(0x10, le64(H5File::kSize + i * kBlock) + le64(kBlock)));
+  Sparse file(H5File().put(H5File::kRoot, h5_header(messages)).bytes());
+  reset_allocations();
+  const auto layout = read_hdf5(file);
+  REQUIRE_FALSE(layout.ok());
+  CHECK(layout.error().message.ends_with("expected headers of at most 67108864 bytes"));
+  CHECK(allocations().total < 2 * kBlock);
+}
+
+TEST_CASE("hdf5: chunks beyond the bound of a file hide their dataset, and no other") {
+  // 2^20 tiles of 4 bytes, which the same dataset shows under five names, and a dataset of one run.
+  constexpr std::uint64_t kTiles = 1U << 20U;
+  const std::string layout = std::string("\4\2\0\3\1\2\2\1\2", 9) + le64(H5File::kData);
+  const std::string type = "\x10" + std::string(3, '\0') + le32(1) + le16(0) + le16(8);
+  std::vector<std::string> links = {h5_link("run", H5File::kSpare)};
+  for (const char* name : {"a", "b", "c", "d", "e"}) links.push_back(h5_link(name, H5File::kDataset));
+  const std::string file =
+      H5File()
+          .put(H5File::kRoot, h5_header(links))
+          .put(H5File::kDataset, h5_header({h5_space({2048, 2048}), h5_message(3, type), h5_message(8, layout)}))
+          .put(H5File::kSpare, h5_header({h5_space({2, 3}), h5_float_type(), contiguous()}))
+          .put(H5File::kData, std::string(4 * kTiles, 'x'))
+          .bytes();
+  MemorySource source(file);
+  const Layout found = must(read_hdf5(source));
+  CHECK(hdf5_tensor(found, "a") != nullptr);
+  CHECK(hdf5_tensor(found, "run") != nullptr);
+  CHECK(hdf5_hidden_why(found, "e") == "its chunks are more than a file of this size has");
+}
+
+TEST_CASE("hdf5: a tile takes little memory in any number of dimensions") {
+  // 2^16 tiles of 4 bytes in 32 dimensions, one after the other, without an index.
+  constexpr std::uint64_t kTiles = 1U << 16U, kRank = 32;
+  std::vector<std::uint64_t> shape(kRank, 1);
+  std::string tile(kRank, '\1');
+  for (std::size_t i = 0; i < 16; ++i) shape[i] = i == 0 || i == 15 ? 3 : 2;
+  tile[0] = tile[15] = '\2';
+  const std::string layout = std::string("\4\2\0\x21\1", 5) + tile + "\1\2" + le64(H5File::kData);
+  const std::string type = "\x10" + std::string(3, '\0') + le32(1) + le16(0) + le16(8);
+  const std::string file = H5File()
+                               .dataset({h5_space(shape), h5_message(3, type), h5_message(8, layout)})
+                               .put(H5File::kData, std::string(4 * kTiles, 'x'))
+                               .bytes();
+  reset_allocations();
+  const Layout found = hdf5_layout(file);
+  REQUIRE(found.tensors.size() == 1);
+  CHECK(found.tensors[0].parts.size() == kTiles);
+  CHECK(found.tensors[0].grid.size() == 2 * kRank + 16);
+  CHECK(allocations().total < file.size() + 512 * kTiles);
 }

@@ -325,6 +325,26 @@ TEST_CASE("tensors in boxes come back, and their grid makes another content") {
   CHECK(outline_of(manifest) != outline);
 }
 
+TEST_CASE("tensors of equal cells or memory in other shapes are other content") {
+  // Tensors of both shapes have the same cells of 2 × 3, or the same strides, and their elements another order.
+  const auto content_of = [](const Shape& shape, const Strides& strides, const Borders& grid) {
+    Manifest manifest{{file_of("a.safetensors", {{"u", DType::u8, {24}}})}};
+    Tensor& tensor = manifest.files[0].tensors[0];
+    const auto extent = static_cast<std::uint32_t>(tensor.extent);
+    tensor.shape = shape;
+    tensor.strides = strides;
+    tensor.grid = grid;
+    tensor.extent = kNoExtent;
+    tensor.runs = {{0, extent, 0, 6}, {0, extent, 6, 6}, {0, extent, 12, 6}, {0, extent, 18, 6}};
+    if (grid.empty()) tensor.runs = {{0, extent, 0, 4}};
+    return tensor_content(manifest, manifest.files[0], tensor);
+  };
+  const Borders grid = {0, 2, 4, 0, 3, 6};
+  CHECK(content_of({3, 4}, {}, grid) == content_of({3, 4}, {}, grid));
+  CHECK(content_of({3, 4}, {}, grid) != content_of({4, 3}, {}, grid));
+  CHECK(content_of({2, 3}, {1, 1}, {}) != content_of({3, 2}, {1, 1}, {}));
+}
+
 // A change of a manifest with one tensor "u" of 24 bytes, which is extent 2.
 std::function<void(Manifest&)> spoiled(const std::vector<TensorRun>& runs, const Strides& strides,
                                        const Shape& shape = {2, 3}, const Borders& grid = {}) {
