@@ -89,9 +89,10 @@ Result<Finding> judge_version(Transactions txns, const RowKey& key, const Pair& 
   return taking && !row.want ? Finding{} : Finding{difference(row)};
 }
 
-// Three differences are fine. A blob that the index has as absent may be in a pack, of a running publish or of an
-// interrupted eviction. A place that only the index has is of a later fetch or repair, if the pack lists the blob. A
-// row that gc erased may be back, as a dead blob, from a .toc that gc had no time to rewrite.
+// Four differences are fine. A blob that the index has as absent may be in a pack: a publish runs, or an eviction was
+// interrupted. A place that only the index has is of a later fetch or repair, if the pack lists the blob. A row that gc
+// erased may be back, as a dead blob, from a .toc that gc had no time to rewrite. A dead blob may have another number:
+// no row of holders refers to it, and a rebuild skips the reaped version that gave it the last number.
 Result<Finding> judge_blob(Transactions txns, const RowKey& key, const Pair& row) {
   if (!row.have) {
     WEFT_TRY(const std::optional<Bytes> dead, txns.want.get(Table::dead, key.key));
@@ -100,7 +101,8 @@ Result<Finding> judge_blob(Transactions txns, const RowKey& key, const Pair& row
   WEFT_TRY(const BlobRow mine, row_from<BlobRow>(txns.have, Table::blobs, row.have->key, row.have->value));
   if (row.want) {
     WEFT_TRY(const BlobRow made, row_from<BlobRow>(txns.want, Table::blobs, row.want->key, row.want->value));
-    if (made.number != 0 && made.number != mine.number) return Finding{difference(row)};
+    WEFT_TRY(const std::optional<Bytes> dead, txns.want.get(Table::dead, key.key));
+    if (!dead && made.number != mine.number) return Finding{difference(row)};
   }
   if (!mine.absent()) return Finding{difference(row), ListedBlob{blob_id(key.key), mine.place}};
   return row.want ? Finding{} : Finding{difference(row)};

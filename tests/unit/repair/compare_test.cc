@@ -128,3 +128,20 @@ TEST_CASE("of many wrong rows of a table the first few are reported") {
   CHECK(lines.size() == 10);
   CHECK(lines.front() == line("table models: row m0000 should not be there"));
 }
+
+TEST_CASE("the number of a held blob must agree, and that of a dead blob need not") {
+  const TwoIndexes indexes;
+  const ContentId dead{100, {}};
+  const ContentId held{200, {}};
+  std::uint64_t number = 1;
+  for (const TestIndex* index : {&indexes.have, &indexes.want}) {
+    index->change([&](Txn& txn) -> Status {
+      for (const ContentId& id : {dead, held}) {
+        WEFT_TRY(FoundBlob blob, make_blob(txn, id, {}));
+        WEFT_CHECK(number_blob(txn, blob, number++));
+      }
+      return txn.put(Table::dead, blob_key(dead), "");
+    });
+  }
+  CHECK(indexes.compare() == Lines{line(fmt::format("table blobs: row {:016x}{:064} differs", held.length, 0))});
+}
