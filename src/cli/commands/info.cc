@@ -99,11 +99,13 @@ std::vector<std::string> hidden_texts(const File& file) {
   return texts;
 }
 
-// Returns a text such as "m.bin: torch zip, 2 tensors, 4.7 MiB of 4.9 MiB in tensors". The coverage follows if it is
-// below 1.
+// Returns a text such as "m.bin: torch zip, 2 tensors, 4.7 MiB of 4.9 MiB in tensors". Of a file whose tensors lie in
+// other files, the text has their bytes. The coverage follows if it is below 1.
 std::string file_text(const File& file, const Coverage& coverage) {
   std::string text = fmt::format("{}: {}, {}", file.path, file.format, count_of(file.tensors.size(), "tensor"));
-  if (!file.tensors.empty())
+  if (coverage.in_tensors == 0 && coverage.shown > 0)
+    text += fmt::format(", {} in other files", human_bytes(coverage.shown));
+  else if (!file.tensors.empty())
     text += fmt::format(", {} of {} in tensors", human_bytes(coverage.in_tensors), human_bytes(file.size));
   if (coverage.hidden > 0) text += fmt::format(", coverage {:.4f}", coverage.share());
   return text;
