@@ -1,5 +1,6 @@
 """Distributed checkpoints of PyTorch: each tensor is one tensor of weft, whatever its shards are, and PyTorch loads them."""
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -57,6 +58,11 @@ def test_each_tensor_is_the_full_tensor(published, model):
     assert sorted(path.name for path in tensors.iterdir()) == sorted(f"{name}.npy" for name in expected)
     for name, tensor in expected.items():
         assert_equal(tensors / f"{name}.npy", tensor, name)
+
+
+def test_info_says_that_the_tensors_lie_in_other_files(published):
+    store, *_ = published
+    assert re.search(r"\.metadata: dcp, \d+ tensors, \S+ \S+ in other files", store.weft("info", "mixed").stdout)
 
 
 def test_a_part_of_a_tensor_in_boxes(published):
