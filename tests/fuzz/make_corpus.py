@@ -313,19 +313,13 @@ def write_torch():
 
 def protobuf(*fields):
     """fields: (number, value). A value is a number, or bytes, or a text."""
-    def varint(value):
-        out = b""
-        while value >= 128:
-            out += bytes([value & 127 | 128])
-            value >>= 7
-        return out + bytes([value])
     out = b""
     for number, value in fields:
         if isinstance(value, int):
-            out += varint(number << 3) + varint(value)
+            out += bundlelib.varint(number << 3) + bundlelib.varint(value)
         else:
             data = value.encode() if isinstance(value, str) else value
-            out += varint(number << 3 | 2) + varint(len(data)) + data
+            out += bundlelib.varint(number << 3 | 2) + bundlelib.varint(len(data)) + data
     return out
 
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "format/builtin.h"
 #include "format/dcp/dcp_metadata.h"
 #include "format/layout.h"
+#include "format/other_files.h"
 #include "format/parse_errors.h"
 #include "format/slice.h"
 #include "format/torch/torch_globals.h"
@@ -34,29 +34,25 @@ Error hidden_shard(std::string why) {
 class DcpCheckpoint {
  public:
   DcpCheckpoint(FormatInput& files, Layout& layout, std::vector<std::string>& globals)
-      : files_(files), layout_(layout), globals_(globals), known_globals_(globals.begin(), globals.end()) {}
+      : layout_(layout),
+        globals_(globals),
+        known_globals_(globals.begin(), globals.end()),
+        shard_files_(files, layout) {}
 
   Status add(const DcpItem& item);
 
  private:
-  struct ShardFile {
-    ByteSource* source = nullptr;
-    std::uint32_t number = 0;
-    std::uint64_t bytes_left = 0;  // that further shards may have
-  };
-
   // Errors of these that is_malformed() are reasons to hide the tensor. The others come from the source.
   Result<FoundTensor> tensor_of(const DcpItem& item);
   Error value_of(const DcpItem& item);
   Result<Layout> saved_in(SliceSource& slice);
   Result<FoundTensor> shard_of(const DcpPlace& place);
-  Result<ShardFile*> file_of(const std::string& name);
 
-  FormatInput& files_;
   Layout& layout_;
   std::vector<std::string>& globals_;
   std::unordered_set<std::string> known_globals_;
-  std::map<std::string, std::optional<ShardFile>> opened_;  // no file: it is not there
+  OtherFiles shard_files_;
+  std::map<std::uint32_t, std::uint64_t> taken_;  // by number of the file: the bytes of its shards so far
 };
 
 bool is_whole(const DcpShard& shard, const Shape& shape) {
@@ -115,16 +111,22 @@ Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
   return whole;
 }
 
-// Returns the tensor with its place in the file. No byte belongs to two shards, so all of them together take no more
-// time than the files are long.
+// Returns the tensor with its place in the file, which DCP writes into the directory of .metadata. No byte belongs to
+// two shards, so all of them together take no more time than the files are long.
 Result<FoundTensor> DcpCheckpoint::shard_of(const DcpPlace& place) {
   if (place.transformed) return hidden_shard("its shards are compressed, or transformed otherwise");
-  WEFT_TRY(ShardFile* const file, file_of(*place.file));
+  const std::string& name = *place.file;
+  const OtherFiles::File* file = nullptr;
+  if (name.find('/') == name.npos) {
+    WEFT_TRY(file, shard_files_.find(name));
+  }
+  if (file == nullptr) return hidden_shard(fmt::format("no file {} is beside .metadata", printable(name)));
   const std::uint64_t size = file->source->size();
   if (place.offset > size || place.length > size - place.offset)
-    return hidden_shard(fmt::format("a shard that ends after {}", printable(*place.file)));
-  if (place.length > file->bytes_left) return hidden_shard("its shards overlap others");
-  file->bytes_left -= place.length;
+    return hidden_shard(fmt::format("a shard that ends after {}", printable(name)));
+  std::uint64_t& taken = taken_[file->number];
+  if (place.length > size - taken) return hidden_shard("its shards overlap others");
+  taken += place.length;
   SliceSource slice(*file->source, {place.offset, place.length});
   WEFT_TRY(Layout saved, saved_in(slice));
   if (saved.tensors.size() != 1) return hidden_shard("a shard that is not one tensor of PyTorch");
@@ -147,21 +149,6 @@ Result<Layout> DcpCheckpoint::saved_in(SliceSource& slice) {
         globals_.emplace_back(name);
   }
   return saved;
-}
-
-// DCP writes all files into one directory.
-Result<DcpCheckpoint::ShardFile*> DcpCheckpoint::file_of(const std::string& name) {
-  const auto [known, fresh] = opened_.try_emplace(name);
-  if (fresh && name.find('/') == name.npos) {
-    auto source = files_.beside(name);
-    if (!source.ok() && source.error().code != Errc::not_found) return source.error();
-    if (source.ok()) {
-      layout_.others.push_back(name);
-      known->second = ShardFile{*source, static_cast<std::uint32_t>(layout_.others.size()), (*source)->size()};
-    }
-  }
-  if (!known->second) return hidden_shard(fmt::format("no file {} is beside .metadata", printable(name)));
-  return &*known->second;
 }
 
 Status read_metadata(ByteSource& source, DcpMetadata& metadata) {

@@ -225,22 +225,12 @@ Result<TensorPart> OnnxTensors::external_run(const OnnxTensor& tensor, std::uint
   WEFT_TRY(const std::string path, path_of_location(location == tensor.external.end() ? "" : location->second));
   WEFT_TRY(const std::uint64_t offset, external_number(tensor, "offset", 0));
   WEFT_TRY(const std::uint64_t length, external_number(tensor, "length", bytes));
-  WEFT_TRY(const Other file, other_file(path));
-  if (offset > file.size || length > file.size - offset)
-    return onnx_hides("expected {} bytes at {} of {}, got a file of {} bytes", length, offset, printable(path),
-                      file.size);
-  return TensorPart{file.number, offset, length};
-}
-
-Result<OnnxTensors::Other> OnnxTensors::other_file(const std::string& path) {
-  if (const auto known = others_.find(path); known != others_.end()) return known->second;
-  const auto source = files_.beside(path);
-  if (!source.ok() && source.error().code == Errc::not_found)
-    return onnx_hides("its external data is in no file {} of the version", printable(path));
-  if (!source.ok()) return source.error();
-  layout_.others.push_back(path);
-  return others_.emplace(path, Other{static_cast<std::uint32_t>(layout_.others.size()), (*source)->size()})
-      .first->second;
+  WEFT_TRY(const OtherFiles::File* const file, others_.find(path));
+  if (file == nullptr) return onnx_hides("its external data is in no file {} of the version", printable(path));
+  const std::uint64_t size = file->source->size();
+  if (offset > size || length > size - offset)
+    return onnx_hides("expected {} bytes at {} of {}, got a file of {} bytes", length, offset, printable(path), size);
+  return TensorPart{file->number, offset, length};
 }
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/other_files.h"
 #include "format/protobuf.h"
 #include "format/tensor_list.h"
 #include "weft/content.h"
@@ -40,27 +41,20 @@ Result<OnnxTensor> read_onnx_tensor(ProtobufReader& file, Range message);
 // Finds the elements of tensors, in the model's file and in the files beside it. One thread.
 class OnnxTensors {
  public:
-  OnnxTensors(FormatInput& files, Layout& layout) : files_(files), layout_(layout), list_(layout) {}
+  OnnxTensors(FormatInput& files, Layout& layout) : layout_(layout), list_(layout), others_(files, layout) {}
 
   // Adds a tensor under this name to the layout, or hides it with a reason. Errors come from the source.
   Status add(std::string name, const OnnxTensor& tensor);
   void finish() { list_.finish(); }
 
  private:
-  struct Other {
-    std::uint32_t number = 0;  // as TensorPart::file
-    std::uint64_t size = 0;
-  };
-
   // Returns the run of a tensor of `bytes` bytes. An error of the file is the reason why the tensor is hidden.
   Result<TensorPart> run_of(const OnnxTensor& tensor, std::uint64_t bytes);
   Result<TensorPart> external_run(const OnnxTensor& tensor, std::uint64_t bytes);
-  Result<Other> other_file(const std::string& path);
 
-  FormatInput& files_;
   Layout& layout_;
   TensorList list_;
-  std::map<std::string, Other> others_;  // by path
+  OtherFiles others_;
 };
 
 }  // namespace weft

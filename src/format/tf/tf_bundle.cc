@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "format/boxes.h"
 #include "format/builtin.h"
+#include "format/other_files.h"
 #include "format/parse_errors.h"
 #include "format/protobuf.h"
 #include "format/tensor_list.h"
@@ -39,15 +39,12 @@ class Bundle {
       : files_(files),
         stem_(files.name().substr(0, files.name().size() - kBundleIndex.size())),
         index_(files.main()),
-        tensors_(layout_) {}
+        tensors_(layout_),
+        data_files_(files, layout_) {}
 
   Result<Layout> read(bool verify);
 
  private:
-  struct DataFile {
-    std::uint32_t number = 0;  // as TensorPart::file
-    std::uint64_t size = 0;
-  };
   struct Slice {
     std::string key;
     Range entry;
@@ -61,16 +58,15 @@ class Bundle {
   Result<FoundTensor> partitioned(std::string_view key, const BundleEntry& entry, Range message, DType dtype);
   Result<TensorBox> box_of(std::string_view key, const BundleSlice& slice, const BundleEntry& whole, DType dtype);
   Result<TensorPart> run_of(const BundleEntry& entry);
-  Result<DataFile> data_file(std::uint64_t shard);
 
   FormatInput& files_;
   const std::string_view stem_;
   ProtobufReader index_;
   Layout layout_;
   TensorList tensors_;
+  OtherFiles data_files_;
   std::optional<std::uint64_t> shards_;  // files with data; none: before the header
   std::vector<Slice> slices_;            // sorted by their keys, and all before the first tensor
-  std::map<std::uint64_t, std::optional<DataFile>> data_files_;  // by shard; none: it is not there
 };
 
 Result<Layout> Bundle::read(bool verify) {
@@ -176,26 +172,14 @@ Result<TensorBox> Bundle::box_of(std::string_view key, const BundleSlice& slice,
 }
 
 Result<TensorPart> Bundle::run_of(const BundleEntry& entry) {
-  WEFT_TRY(const DataFile file, data_file(entry.shard));
-  if (entry.offset > file.size || entry.length > file.size - entry.offset)
+  const std::string name = fmt::format("{}.data-{:05}-of-{:05}", stem_, entry.shard, *shards_);
+  WEFT_TRY(const OtherFiles::File* const file, data_files_.find(name));
+  if (file == nullptr) return bundle_hides("no file {} is beside the index", printable(name));
+  const std::uint64_t size = file->source->size();
+  if (entry.offset > size || entry.length > size - entry.offset)
     return bundle_hides("expected {} bytes at {} of {}, got a file of {} bytes", entry.length, entry.offset,
-                        printable(layout_.others[file.number - 1]), file.size);
-  return TensorPart{file.number, entry.offset, entry.length};
-}
-
-Result<Bundle::DataFile> Bundle::data_file(std::uint64_t shard) {
-  const std::string name = fmt::format("{}.data-{:05}-of-{:05}", stem_, shard, *shards_);
-  const auto [known, fresh] = data_files_.try_emplace(shard);
-  if (fresh) {
-    const auto source = files_.beside(name);
-    if (!source.ok() && source.error().code != Errc::not_found) return source.error();
-    if (source.ok()) {
-      layout_.others.push_back(name);
-      known->second = DataFile{static_cast<std::uint32_t>(layout_.others.size()), (*source)->size()};
-    }
-  }
-  if (!known->second) return bundle_hides("no file {} is beside the index", printable(name));
-  return *known->second;
+                        printable(name), size);
+  return TensorPart{file->number, entry.offset, entry.length};
 }
 
 // True for NAME.data-00000-of-00001.
