@@ -595,8 +595,13 @@ TEST_CASE("cluster: an etcd that was set back gets the messages and metrics agai
   CHECK(eventually([&] { return row_of(*b, "m", 1).metrics == Metrics{{"loss", "0.5"}, {"epoch", "3"}}; }));
 }
 
-// `lose` makes the last change that both nodes know and the registry then loses.
-void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
+// The last change that both nodes know and that the registry then loses.
+struct LostChange {
+  const char* name;
+  std::function<Status(RegistryNode&)> lose;
+};
+
+void check_set_back(const LostChange& lost) {
   World world;
   auto a = world.node("a");
   auto b = world.node("b");
@@ -606,8 +611,9 @@ void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
   world.etcd.save();
   REQUIRE(a->wait_connected());
   REQUIRE(b->wait_connected());
-  REQUIRE(lose(*a).ok());
-  REQUIRE(shows(*b, names_of(a->store())));
+  REQUIRE(lost.lose(*a).ok());
+  const std::string known = names_of(a->store());
+  REQUIRE(shows(*b, known));
   b.reset();
   ReadsList again(*a);
   world.etcd.set_back();
@@ -615,7 +621,7 @@ void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
   for (unsigned content = 10; content < 20; ++content) must(publish(*a, "n" + std::to_string(content), {content}));
   b = world.node("b");
   CHECK(shows(*b, names_of(a->store())));
-  CHECK(b->registry().status().lists == 1);
+  CHECK_MESSAGE(b->registry().status().lists == 1, lost.name, ": both knew ", known, ", then ", names_of(b->store()));
   // Afterwards the mirror continues without a list.
   b.reset();
   must(publish(*a, "m", {30}));
@@ -625,17 +631,18 @@ void check_set_back(const std::function<Status(RegistryNode&)>& lose) {
 }
 
 TEST_CASE("cluster: a set-back etcd is detected also when it has reached the old revision again") {
-  const std::function<Status(RegistryNode&)> lost[] = {
-      [](RegistryNode& node) {
-        auto outcome = publish(node, "m", {2});
-        return outcome.ok() ? Status{} : Status(outcome.error());
-      },
-      [](RegistryNode& node) { return node.registry().set_tag("m", "u", 1); },
-      [](RegistryNode& node) { return node.registry().set_tag("m", "t", std::nullopt); },
-      [](RegistryNode& node) { return remove_version(node.registry(), "other", 1); },
+  const LostChange changes[] = {
+      {"a publish",
+       [](RegistryNode& node) {
+         auto outcome = publish(node, "m", {2});
+         return outcome.ok() ? Status{} : Status(outcome.error());
+       }},
+      {"a new tag", [](RegistryNode& node) { return node.registry().set_tag("m", "u", 1); }},
+      {"a tag's end", [](RegistryNode& node) { return node.registry().set_tag("m", "t", std::nullopt); }},
+      {"a removal", [](RegistryNode& node) { return remove_version(node.registry(), "other", 1); }},
   };
   std::vector<std::future<void>> checks;  // each mostly waits
-  for (const auto& lose : lost) checks.push_back(std::async(std::launch::async, check_set_back, lose));
+  for (const LostChange& lost : changes) checks.push_back(std::async(std::launch::async, check_set_back, lost));
   for (auto& check : checks) check.get();
 }
 

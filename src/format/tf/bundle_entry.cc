@@ -109,7 +109,7 @@ void add_ordered_signed(std::string& key, std::uint64_t number) {
   std::array<std::uint8_t, 10> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const std::size_t shift = 8 * (bytes.size() - 1 - i);
-    bytes.at(i) = shift < 64 ? static_cast<std::uint8_t>(number >> shift) : (negative ? 0xff : 0);
+    bytes.at(i) = static_cast<std::uint8_t>(shift < 64 ? number >> shift : std::uint64_t{negative ? 0xffU : 0U});
   }
   const std::uint32_t leading = (0xffff0000U >> length) & 0xffffU;  // `length` bits of 16
   const std::size_t first = bytes.size() - length;
