@@ -51,9 +51,9 @@ struct TensorPart {
 // memory ends with the last element. Strides may leave out elements of C order or use them many times. A part's end
 // cuts no element.
 //
-// A tensor in boxes (shards, chunks) has a grid instead of strides. Each part is then a cell of the grid, with its
-// padding: the elements of the cell in C order. The cells come in C order too. A tensor has no grid if its cells
-// without their padding are its elements in C order: they are its parts. format/boxes.h makes both.
+// A tensor in boxes (shards, chunks) has a grid instead of strides, and its memory is that of the grid (weft/grid.h). A
+// part may contain many cells, or a piece of a cell. A tensor has no grid if its cells without their padding are its
+// elements in C order: they are its memory. format/boxes.h makes both.
 struct FoundTensor {
   std::string name;  // UTF-8, as in the file
   DType dtype = DType::u8;
