@@ -124,8 +124,10 @@ struct ShardedFile {
   Layout* layout = nullptr;
 };
 // Makes one tensor of all shards of one name. The tensor then belongs to the layout of the first file, which names the
-// other files in their order, as its `others`. Shards that do not fit together become a hidden tensor of that layout. A
-// tensor without other shards stays in its file. Errc::internal: as parse_file().
+// other files in their order, as its `others`. Shards that do not fit together become a hidden tensor of that layout,
+// and so do shards of which the first ones are missing. The shape is where the last shards end, as for torch's own
+// reader, because no file has the shape of a whole tensor: without its last files a tensor ends earlier, and nothing
+// shows it. A tensor without other shards stays in its file. Errc::internal: as parse_file().
 Status join_shards(std::span<const ShardedFile> files);
 
 // The file of a distributed checkpoint (torch.distributed.checkpoint) that names all others, and the end of their
