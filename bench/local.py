@@ -15,17 +15,20 @@ from read_set import forget, warm
 MIB = 1 << 20
 GIB = 1 << 30
 PARTS = ["publishing", "exporting", "sharing", "memory", "index", "formats"]
+FORMAT_TABLES = ["coverage", "growth", "six", "small_tensors", "imports", "headers", "dimensions", "libraries"]
 
 
 class Bench:
-    def __init__(self, build, directory, pairs, megabytes, files):
+    def __init__(self, build, directory, pairs, megabytes, files, tables=()):
         self.weft = build / "src/cli/weft"
+        self.mount_weft = build / "fuse/mount.weft"
         self.make_model = build / "bench/weft_bench_make_model"
         self.lookups = build / "bench/weft_bench_index_lookups"
         self.dir = pathlib.Path(directory)
         self.pairs = pairs
         self.bytes = megabytes * MIB
         self.files = files
+        self.tables = tables  # of the part formats; none: all
 
     def new_store(self):
         store = self.dir / "store"
@@ -148,9 +151,12 @@ class Bench:
             print(f"| {count:,} | {facts['lookups_per_second']:,.0f} | {facts['bytes_per_blob']:.0f} |", flush=True)
 
     def formats(self):
-        import local_formats  # its files are written by libraries that take seconds to load
+        import local_formats  # the libraries that write its files take seconds to load
+        import local_formats_reads
 
-        local_formats.measure(self)
+        tables = local_formats.TABLES | local_formats_reads.TABLES
+        for name in self.tables or tables:
+            tables[name](self)
 
 
 def main():
@@ -160,11 +166,13 @@ def main():
     parser.add_argument("--pairs", type=int, default=11)
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the published model")
     parser.add_argument("--files", type=int, default=20_000, help="how many small files are exported")
+    parser.add_argument("--tables", nargs="+", default=[], metavar="TABLE", choices=FORMAT_TABLES,
+                        help="tables of the part formats: " + " ".join(FORMAT_TABLES))
     parser.add_argument("only", nargs="*", choices=[*PARTS, []])
     args = parser.parse_args()
     measure.end_by_signals()
     with tempfile.TemporaryDirectory(prefix="weft-bench.", dir=args.dir) as directory:
-        bench = Bench(args.build.resolve(), directory, args.pairs, args.megabytes, args.files)
+        bench = Bench(args.build.resolve(), directory, args.pairs, args.megabytes, args.files, args.tables)
         print(f"Taken on {measure.machine(directory)}; source in the page cache; peer: cp --reflink=never, then fsync.\n")
         for part in args.only or PARTS:
             getattr(bench, part)()

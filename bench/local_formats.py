@@ -1,5 +1,5 @@
 """`scripts/bench local formats`: how much of each checkpoint weft shows, what a second version adds to the store, what six
-formats of one network take, and the time of an import."""
+formats of one network take, the manifest of many small tensors, and the time of an import."""
 import collections
 import json
 import pathlib
@@ -19,6 +19,7 @@ MIB = 1 << 20
 CUT_MIN = 4096                                       # bytes of an extent without a tensor, at least
 SMALL, MIDDLE, LARGE = 256, 1536, 4096               # widths of layers
 LAYERS, CHANGED = 10, 3
+SMALL_LAYERS, SMALL_WIDTH = 500, 64                  # of a network with 1,000 parameters
 STORED = ("packs", "manifests", "journal")           # the directories that are the store
 
 
@@ -166,6 +167,20 @@ def imports(bench):
         print(import_pairs(bench, network).row(f"import of a PyTorch zip, {name}, against safetensors", goal), flush=True)
 
 
-def measure(bench):
-    for table in (coverage, growth, six, imports):
-        table(bench)
+def small_tensors(bench):
+    """What the manifest and the index have for each tensor of a checkpoint of small ones."""
+    print("\n| a model and its Adam state, 1,000 parameters | tensors | below 256 bytes | extents | manifest | of each tensor |\n"
+          "|---|---|---|---|---|---|")
+    variant, = (one for one in VARIANTS if one.name == "model and Adam")
+    store = bench.new_store()
+    publish(bench, store, written(bench, variant, Network(SMALL_LAYERS, SMALL_WIDTH)), "m")
+    info = json.loads(run(bench.weft, "--store", store, "info", "m", "--json"))
+    manifest = store / "manifests" / info["manifest"]
+    size, tensors = manifest.stat().st_size, info["tensors"]
+    extents = json.loads(run(bench.weft, "debug", "manifest", manifest, "--json"))["files"][0]["extents"]
+    tiny = sum(tensor["bytes"] < 256 for tensor in tensors)
+    print(f"| weights of {SMALL_WIDTH} × {SMALL_WIDTH}, biases, and a step for each | {len(tensors):,} | {tiny:,} "
+          f"| {len(extents):,} | {size:,} bytes | {size / len(tensors):.0f} bytes |", flush=True)
+
+
+TABLES = {table.__name__: table for table in (coverage, growth, six, small_tensors, imports)}

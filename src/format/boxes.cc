@@ -99,14 +99,11 @@ Status place_cells(FoundTensor& tensor, Borders borders, std::vector<TensorPart>
   if (!grid.ok()) return not_placed(grid.error().message);
   if (grid->cells() != cells.size()) return not_placed("some of its boxes overlap, or are missing");
   const bool runs = grid->cells_are_runs();
-  for (std::uint64_t i = 0; i < cells.size(); ++i)
+  for (std::uint64_t i = 0; i < cells.size(); ++i) {
     cells[i].length = runs ? grid->cell_tensor_bytes(i) : grid->cell_bytes(i);
-  if (runs) {
-    for (const TensorPart& cell : cells) add_part(tensor.parts, cell);
-  } else {
-    tensor.parts = std::move(cells);
-    tensor.grid = std::move(borders);
+    add_part(tensor.parts, cells[i]);
   }
+  if (!runs) tensor.grid = std::move(borders);
   return {};
 }
 

@@ -82,26 +82,23 @@ Error broken(const FoundTensor& tensor, std::string_view what) {
   return Error{Errc::internal, fmt::format("{}: {}", tensor_label(tensor.name), what)};
 }
 
+// Returns the bytes of all cells.
+Result<std::optional<std::uint64_t>> memory_of_grid(const FoundTensor& tensor) {
+  if (!tensor.strides.empty()) return broken(tensor, "it has strides and a grid");
+  const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
+  if (!grid.ok()) return broken(tensor, grid.error().message);
+  if (grid->cells_are_runs()) return broken(tensor, "it needs no grid");
+  return std::optional(grid->memory_bytes());
+}
+
 // Returns the bytes that all parts of a tensor must have together. Nothing for npy_other: only the npy header says it.
 Result<std::optional<std::uint64_t>> memory_of(const FoundTensor& tensor) {
+  if (!tensor.grid.empty()) return memory_of_grid(tensor);
   if (tensor.dtype == DType::npy_other) return std::optional<std::uint64_t>();
   auto bytes = tensor.strides.empty() ? tensor_bytes(tensor.dtype, tensor.shape)
                                       : strided_bytes(tensor.dtype, tensor.shape, tensor.strides);
   if (!bytes.ok()) return broken(tensor, bytes.error().message);
   return std::optional(*bytes);
-}
-
-Status check_grid(const FoundTensor& tensor) {
-  if (!tensor.strides.empty()) return broken(tensor, "it has strides and a grid");
-  const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
-  if (!grid.ok()) return broken(tensor, grid.error().message);
-  if (grid->cells_are_runs()) return broken(tensor, "it needs no grid");
-  if (grid->cells() != tensor.parts.size()) return broken(tensor, "it has other parts than cells");
-  for (std::size_t i = 0; i < tensor.parts.size(); ++i)
-    if (tensor.parts[i].length != grid->cell_bytes(i))
-      return broken(
-          tensor, fmt::format("expected {} bytes for cell {}, got {}", grid->cell_bytes(i), i, tensor.parts[i].length));
-  return {};
 }
 
 Status check_parts(const Layout& layout, const FoundTensor& tensor) {
@@ -113,7 +110,6 @@ Status check_parts(const Layout& layout, const FoundTensor& tensor) {
       return broken(tensor, "a part cuts an element");
     if (__builtin_add_overflow(sum, part.length, &sum)) return broken(tensor, "its parts exceed 2^64 bytes");
   }
-  if (!tensor.grid.empty()) return check_grid(tensor);
   WEFT_TRY(const std::optional<std::uint64_t> memory, memory_of(tensor));
   if (memory && *memory != sum)
     return broken(tensor, fmt::format("expected parts of {} bytes together, got {}", *memory, sum));

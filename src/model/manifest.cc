@@ -143,7 +143,7 @@ std::uint64_t stored_bytes(const File& file, const Tensor& tensor) {
 
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor) {
   if (!tensor.scattered()) return tensor.extent == kNoExtent ? ContentId{} : file.extents[tensor.extent].id;
-  constexpr std::string_view kWhat = "weft-scattered-3";
+  constexpr std::string_view kWhat = "weft-scattered-4";
   Sha256 digest;
   digest.update(std::as_bytes(std::span(kWhat)));
   const auto add = [&digest](std::uint64_t number) { digest.update(std::as_bytes(std::span(&number, 1))); };

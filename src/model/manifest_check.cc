@@ -73,11 +73,15 @@ Result<std::uint64_t> check_runs(const Manifest& manifest, const Tensor& tensor)
   return bytes;
 }
 
-// Refuses a second encoding of one thing: a whole extent of the tensor's own file, in C order, must not be a run.
+// Refuses a second encoding of one thing: a whole extent of the tensor's own file, in C order, must not be a run, and
+// no run goes on in the next one.
 Status check_canonical(const Manifest& manifest, const File& file, const Tensor& tensor) {
   if (tensor.extent != kNoExtent) return broken("expected runs or an extent, got both");
   if (!tensor.strides.empty() && tensor.strides == c_strides(tensor.shape))
     return broken("expected no strides for C order, got {}", shape_text(tensor.strides));
+  const auto touch = [](const TensorRun& a, const TensorRun& b) { return goes_on(a, b); };
+  if (std::ranges::adjacent_find(tensor.runs, touch) != tensor.runs.end())
+    return broken("expected runs that touch as one run");
   if (!tensor.strides.empty() || !tensor.grid.empty() || tensor.runs.size() > 1) return {};
   const TensorRun& run = tensor.runs.front();
   if (&manifest.files[run.file] == &file && run.length == file.extents[run.extent].id.length)
@@ -85,15 +89,12 @@ Status check_canonical(const Manifest& manifest, const File& file, const Tensor&
   return {};
 }
 
-// Checks that each run is a cell of the grid. Refuses a second encoding: runs in C order have no grid.
-Status check_grid(const Tensor& tensor) {
+// Checks that the runs are the memory of the grid. Refuses a second encoding: runs in C order have no grid.
+Status check_grid(const Tensor& tensor, std::uint64_t bytes) {
   if (!tensor.strides.empty()) return broken("expected strides or a grid, got both");
   WEFT_TRY(const Grid grid, Grid::of(tensor.dtype, tensor.shape, tensor.grid));
-  if (grid.cells() != tensor.runs.size())
-    return broken("expected a run for each of {} cells, got {}", grid.cells(), tensor.runs.size());
-  for (std::size_t i = 0; i < tensor.runs.size(); ++i)
-    if (tensor.runs[i].length != grid.cell_bytes(i))
-      return broken("expected {} bytes for cell {} of the grid, got {}", grid.cell_bytes(i), i, tensor.runs[i].length);
+  if (bytes != grid.memory_bytes())
+    return broken("expected runs of {} bytes for the cells of its grid, got {}", grid.memory_bytes(), bytes);
   if (grid.cells_are_runs()) return broken("expected no grid, because its cells are the runs of a tensor in C order");
   return {};
 }
@@ -101,7 +102,7 @@ Status check_grid(const Tensor& tensor) {
 Status check_scattered(const Manifest& manifest, const File& file, const Tensor& tensor) {
   WEFT_TRY(const std::uint64_t bytes, check_runs(manifest, tensor));
   WEFT_CHECK(check_canonical(manifest, file, tensor));
-  if (!tensor.grid.empty()) return check_grid(tensor);
+  if (!tensor.grid.empty()) return check_grid(tensor, bytes);
   if (tensor.dtype == DType::npy_other) return {};
   WEFT_TRY(const std::uint64_t elements, tensor_bytes(tensor.dtype, tensor.shape));
   if (elements > limits::kVersionBytesMax)

@@ -59,6 +59,20 @@ TensorRun place_part(const TensorPart& part, const PartFiles& files, std::span<c
 
 }  // namespace
 
+void add_runs(const FoundTensor& tensor, const PartFiles& files, std::span<std::vector<Range>> runs) {
+  std::vector<std::pair<std::uint32_t, Range>> parts;
+  parts.reserve(tensor.parts.size());
+  for (const TensorPart& part : tensor.parts) parts.emplace_back(files[part.file], Range{part.offset, part.length});
+  std::ranges::sort(parts);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [file, run] = parts[i];
+    if (i > 0 && parts[i - 1].first == file)
+      append_run(runs[file], run);
+    else
+      runs[file].push_back(run);
+  }
+}
+
 Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs, std::vector<Range> cuts) {
   WEFT_CHECK(check_inside(runs, size));
   WEFT_CHECK(check_inside(cuts, size));
@@ -83,7 +97,7 @@ Tensor place_tensor(FoundTensor found, const PartFiles& files, std::span<const s
   if (found.parts.empty()) return tensor;
   if (found.strides != c_strides(tensor.shape)) tensor.strides = std::move(found.strides);
   tensor.grid = std::move(found.grid);
-  for (const TensorPart& part : found.parts) tensor.runs.push_back(place_part(part, files, cuts));
+  for (const TensorPart& part : found.parts) append_run(tensor.runs, place_part(part, files, cuts));
   const TensorRun& first = tensor.runs.front();
   const bool whole = first.length == cuts[first.file][first.extent].length;
   const bool plain = tensor.strides.empty() && tensor.grid.empty();

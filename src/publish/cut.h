@@ -23,7 +23,13 @@ Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs,
 // Numbers of the published files that hold the parts of a layout: the main file, then Layout::others.
 using PartFiles = std::vector<std::uint32_t>;
 
-// Returns the tensor for a manifest. The parts of `found` are runs that `cuts`, by file, were made for.
+// Adds the runs of a tensor, for cut_file(), to those of the files that its parts lie in. Parts that touch in a file
+// are one run, in whatever order the memory has them: the chunks of an array then take one extent, not thousands. Such
+// an extent has no bytes of another tensor, so an equal tensor that is stored alike shares it. The extent is at most as
+// long as the tensor's memory, like the extent of any other tensor.
+void add_runs(const FoundTensor& tensor, const PartFiles& files, std::span<std::vector<Range>> runs);
+
+// Returns the tensor for a manifest. The parts of `found` lie in runs that `cuts`, by file, were made for.
 Tensor place_tensor(FoundTensor found, const PartFiles& files, std::span<const std::vector<Range>> cuts);
 
 }  // namespace weft

@@ -173,13 +173,10 @@ class HeaderReading {
 
   Result<std::vector<std::vector<Range>>> cut() const {
     std::vector<std::vector<Range>> runs(drafts_.size()), cuts(drafts_.size());
-    const auto add = [](std::vector<std::vector<Range>>& to, const Found& found, const TensorPart& part) {
-      to[found.files[part.file]].push_back({part.offset, part.length});
-    };
     for (const Found& found : found_) {
-      for (const FoundTensor& tensor : found.layout.tensors)
-        for (const TensorPart& part : tensor.parts) add(runs, found, part);
-      for (const TensorPart& part : found.layout.cuts) add(cuts, found, part);
+      for (const FoundTensor& tensor : found.layout.tensors) add_runs(tensor, found.files, runs);
+      for (const TensorPart& part : found.layout.cuts)
+        cuts[found.files[part.file]].push_back({part.offset, part.length});
     }
     for (std::size_t i = 0; i < runs.size(); ++i) {
       auto ranges =

@@ -1,4 +1,4 @@
-// Reads a range of a tensor that lies in boxes: contiguous ranges of its cells, whose rows it moves to their places.
+// Reads a range of a tensor that lies in boxes: contiguous ranges of its memory, whose rows it moves to their places.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@
 
 namespace weft {
 
-inline constexpr std::uint64_t kBoxWindow = 256U
-                                            << 10U;  // bytes of a cell that one read asks for, unless a row is longer
-inline constexpr std::uint64_t kBoxGapMax = 16U << 10U;  // padding between two rows that one read may include
-inline constexpr std::size_t kBoxRowsMax = 16'384;       // rows of one read
+inline constexpr std::uint64_t kBoxWindow = 256U << 10U;  // bytes that one read asks for, unless a row is longer
+// Bytes between two rows that one read may include: padding, or other rows of cells that touch. A read of their own
+// would take longer than the copy of these bytes.
+inline constexpr std::uint64_t kBoxGapMax = 16U << 10U;
+inline constexpr std::size_t kBoxRowsMax = 16'384;  // rows of one read
 
 // One read. Takes at most kBoxWindow bytes of memory, and 24 for each of kBoxRowsMax rows. One thread.
 class BoxReader {
  public:
-  // Reads the bytes at an offset of a cell; fills all of `out` or fails.
-  using ReadCell = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
+  // Reads the bytes at an offset of the memory; fills all of `out` or fails.
+  using ReadMemory = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
 
   // `out` has the length of the range. It and the grid outlive the reader.
   BoxReader(const Grid& grid, Range range, std::span<std::byte> out) : grid_(grid), range_(range), out_(out) {}
 
-  // Fills the bytes of the range that lie in the cell. Call it for each of Grid::cells_in().
-  Status read_cell(std::uint64_t cell, const ReadCell& read);
+  // Fills the range. Call it once.
+  Status read(const ReadMemory& read);
 
  private:
   bool fits(const Grid::Row& row) const;
-  Status flush(const ReadCell& read);
+  Status flush(const ReadMemory& read);
   std::span<std::byte> place_of(const Grid::Row& row) const;
 
   const Grid& grid_;

@@ -58,12 +58,7 @@ class GatheredFile final : public OpenFile {
 
   Status read_boxes(std::uint64_t offset, std::span<std::byte> out) const {
     BoxReader reader(*tensor_.grid, {offset, out.size()}, out);
-    for (const std::uint64_t cell : tensor_.grid->cells_in({offset, out.size()})) {
-      const GatheredTensor::Run& run = tensor_.runs[cell];
-      WEFT_CHECK(
-          reader.read_cell(cell, [&](std::uint64_t at, std::span<std::byte> to) { return read_run(run, at, to); }));
-    }
-    return {};
+    return reader.read([this](std::uint64_t at, std::span<std::byte> to) { return read_memory(at, to); });
   }
 
   // Returns the place in the memory of the byte at `offset` of the elements in C order, with the number of bytes that

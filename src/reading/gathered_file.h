@@ -31,12 +31,12 @@ struct GatheredTensor {
   std::vector<Run> runs;
   Shape shape;
   Strides strides;
-  std::optional<Grid> grid;  // its cells are the runs
+  std::optional<Grid> grid;  // of a memory of cells
   std::uint64_t element_bytes = 1;
 };
 
-// Opens the file `head` ‖ elements in C order. A read of a tensor with a grid reads one contiguous range of each cell
-// that it meets, in pieces of at most kBoxWindow bytes. Its memory is bounded.
+// Opens the file `head` ‖ elements in C order. A read of a tensor with a grid reads contiguous ranges of its memory, in
+// pieces of at most kBoxWindow bytes. It takes bounded memory.
 std::shared_ptr<OpenFile> open_gathered(GatheredTensor tensor);
 
 }  // namespace weft

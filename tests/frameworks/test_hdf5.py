@@ -1,4 +1,5 @@
 """HDF5 files of h5py and Keras: their datasets are tensors, and the libraries read the published files."""
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import weftlib
 from weftlib import Mount, Store
 
+NARROW = (64, 1)  # chunks; there are 1,200
 # The HDF5 version that a file may need: old groups, or everything that is new.
 VERSIONS = {"earliest": "earliest", "newest": "latest"}  # a model, and the version of the format that it is written in
 
@@ -67,6 +69,12 @@ def write_shown(path, **options):
         rows = numpy.random.default_rng(4).normal(size=(256, 300)).astype("f4")
         file.create_dataset("rows", data=rows, chunks=(60, 300))
         file.create_dataset("tiles", data=rows, chunks=(100, 100))
+        file.create_dataset("narrow", data=rows, chunks=NARROW)
+        backwards = file.create_dataset("backwards", rows.shape, "f4", chunks=(64, 100))
+        for top in reversed(range(0, 256, 64)):
+            for left in reversed(range(0, 300, 100)):
+                backwards[top:top + 64, left:left + 100] = rows[top:top + 64, left:left + 100]
+                file.flush()  # the chunks lie in this order
         file.create_dataset("lines", data=rows, chunks=(1, 300))
         file.create_dataset("single", data=rows, chunks=rows.shape)
         for i in range(300):
@@ -148,7 +156,7 @@ def assert_tensors_equal(tensors, expected):
 def test_each_dataset_is_a_tensor(published, version):
     _, mount, source = published
     expected = datasets(source / version / "model.h5")
-    assert len(expected) == len(arrays()) + 306
+    assert len(expected) == len(arrays()) + 308
     assert_tensors_equal(mount.tensors(version, 1), expected)
 
 
@@ -237,6 +245,17 @@ def test_versions_share_chunks_that_did_not_change(published, tmp_path):
     before = store.pack_bytes()
     store.publish(path, name="hidden-earliest")
     assert store.pack_bytes() - before < gzip_bytes / 4
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_chunks_that_touch_are_one_extent(published, name):
+    store, _, _ = published
+    info = json.loads(store.weft("info", name, "--json").stdout)
+    runs = {tensor["name"]: tensor.get("runs", []) for tensor in info["tensors"]}
+    assert 1 <= len(runs["narrow"]) < 100
+    assert len(runs["backwards"]) >= 4
+    file, = info["files"]
+    assert file["extents"] < 1200
 
 
 def test_a_broken_file_is_kept(published, tmp_path):

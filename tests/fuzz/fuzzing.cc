@@ -24,7 +24,7 @@ void require_tensor(const FoundTensor& tensor, std::uint64_t end, std::uint64_t 
   }
   require(valid_utf8(tensor.name) && valid_utf8(tensor.descr), "names are UTF-8");
   require(tensor.shape.size() <= limits::kDimensionsMax, "dimensions are bounded");
-  if (!tensor.grid.empty()) return;  // parse_file() compares the parts with the cells
+  if (!tensor.grid.empty()) return;  // parse_file() compares the parts with the grid
   if (tensor.dtype == DType::npy_other) {
     require(!tensor.descr.empty(), "other types have a descr");
     return;

@@ -29,13 +29,14 @@ void require_sound(const VersionTree& tree) {
 void require_boxes(const Tensor& tensor) {
   constexpr std::uint64_t kSome = 1024;
   const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
-  require(grid.ok() && grid->cells() == tensor.runs.size(), "each run is a cell");
+  std::uint64_t bytes = 0;
+  for (const TensorRun& run : tensor.runs) bytes += run.length;
+  require(grid.ok() && grid->memory_bytes() == bytes, "the runs are the memory of the grid");
   const Range some{grid->bytes() / 3, std::min(kSome, grid->bytes() - grid->bytes() / 3)};
   std::uint64_t found = 0;
   for (const std::uint64_t cell : grid->cells_in(some))
     grid->each_row(cell, some, [&](const Grid::Row& row) {
-      require(row.in_cell <= tensor.runs[cell].length && row.length <= tensor.runs[cell].length - row.in_cell,
-              "rows lie in their cell");
+      require(row.in_memory <= bytes && row.length <= bytes - row.in_memory, "rows lie in the memory");
       require(row.in_tensor >= some.offset && row.in_tensor - some.offset <= some.length - row.length,
               "rows lie in the range");
       found += row.length;

@@ -37,10 +37,14 @@ void require_inside(const Layout& layout, const TensorPart& part) {
 
 void require_placed(const Layout& layout) {
   for (const FoundTensor& tensor : layout.tensors) {
-    for (const TensorPart& part : tensor.parts) require_inside(layout, part);
+    std::uint64_t bytes = 0;
+    for (const TensorPart& part : tensor.parts) {
+      require_inside(layout, part);
+      bytes += part.length;
+    }
     if (tensor.grid.empty()) continue;
     const auto grid = Grid::of(tensor.dtype, tensor.shape, tensor.grid);
-    fuzzing::require(grid.ok() && grid->cells() == tensor.parts.size(), "parts are the cells of a grid");
+    fuzzing::require(grid.ok() && grid->memory_bytes() == bytes, "parts are the memory of a grid");
   }
   for (const TensorPart& cut : layout.cuts) require_inside(layout, cut);
 }

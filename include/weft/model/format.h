@@ -51,9 +51,9 @@ struct TensorPart {
 // memory ends with the last element. Strides may leave out elements of C order or use them many times. A part's end
 // cuts no element.
 //
-// A tensor in boxes (shards, chunks) has a grid instead of strides. Each part is then a cell of the grid, with its
-// padding: the elements of the cell in C order. The cells come in C order too. A tensor has no grid if its cells
-// without their padding are its elements in C order: they are its parts. format/boxes.h makes both.
+// A tensor in boxes (shards, chunks) has a grid instead of strides, and its memory is that of the grid (weft/grid.h). A
+// part may contain many cells, or a piece of a cell. A tensor has no grid if its cells without their padding are its
+// elements in C order: they are its memory. format/boxes.h makes both.
 struct FoundTensor {
   std::string name;  // UTF-8, as in the file
   DType dtype = DType::u8;
@@ -124,8 +124,10 @@ struct ShardedFile {
   Layout* layout = nullptr;
 };
 // Makes one tensor of all shards of one name. The tensor then belongs to the layout of the first file, which names the
-// other files in their order, as its `others`. Shards that do not fit together become a hidden tensor of that layout. A
-// tensor without other shards stays in its file. Errc::internal: as parse_file().
+// other files in their order, as its `others`. Shards that do not fit together become a hidden tensor of that layout,
+// and so do shards of which the first ones are missing. The shape is where the last shards end, as for torch's own
+// reader, because no file has the shape of a whole tensor: without its last files a tensor ends earlier, and nothing
+// shows it. A tensor without other shards stays in its file. Errc::internal: as parse_file().
 Status join_shards(std::span<const ShardedFile> files);
 
 // The file of a distributed checkpoint (torch.distributed.checkpoint) that names all others, and the end of their

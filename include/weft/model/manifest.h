@@ -39,9 +39,14 @@ struct TensorRun {
   bool operator==(const TensorRun&) const = default;
 };
 
+// True if `next` continues `last`: a tensor has both as one run (weft/bytes/run_list.h).
+inline bool goes_on(const TensorRun& last, const TensorRun& next) {
+  return last.file == next.file && last.extent == next.extent && last.offset + last.length == next.offset;
+}
+
 // Most tensors are one extent of their file, in C order. Any other tensor is *scattered*: it has runs, which are its
-// memory, as FoundTensor::parts are. Each run of a tensor with a grid is a cell. Tensors that overlap lie in one
-// extent, which spans all of them.
+// memory, as FoundTensor::parts are. Successive runs that touch in one extent are one run. Tensors that overlap lie in
+// one extent, which spans all of them, and so do parts of a tensor that touch.
 struct Tensor {
   std::string name;
   DType dtype = DType::u8;
@@ -166,7 +171,8 @@ std::uint64_t parameter_count(const Manifest& manifest);  // elements of all ten
 std::uint64_t stored_bytes(const File& file, const Tensor& tensor);
 // Returns the content id of the tensor's bytes, without regard to its name: the id of its extent. The id of a scattered
 // tensor has the length of its elements and a digest. The digest covers the contents of its runs, its strides and its
-// grid, and with strides or a grid also its shape. No blob has this id. Length 0: no bytes.
+// grid, and with strides or a grid also its shape. The elements are not hashed by themselves: equal elements that a
+// file divides into other extents have another id. No blob has this id. Length 0: no bytes.
 ContentId tensor_content(const Manifest& manifest, const File& file, const Tensor& tensor);
 
 // Checks a published path: see File::path; each component at most 255 bytes, valid UTF-8 without control characters, at

@@ -89,17 +89,15 @@ Status Grid::fold(std::uint64_t element_bytes) {
 }
 
 Status Grid::measure() {
-  std::uint64_t largest = 1;
   bool fits = true;
-  for (const Side& side : sides_) {
-    std::uint64_t widest = 0;
-    for (std::size_t i = 0; i < side.cells(); ++i) widest = std::max(widest, side.borders[i + 1] - side.borders[i]);
-    fits = fits && !__builtin_mul_overflow(largest, widest, &largest) &&
-           !__builtin_mul_overflow(bytes_, side.length, &bytes_) &&
-           !__builtin_mul_overflow(cells_, std::uint64_t{side.cells()}, &cells_);
-  }
-  if (!fits || largest > limits::kVersionBytesMax || bytes_ > limits::kVersionBytesMax)
+  for (const Side& side : sides_)
+    fits = fits && !__builtin_mul_overflow(memory_bytes_, side.borders.back(), &memory_bytes_);
+  if (!fits || memory_bytes_ > limits::kVersionBytesMax)
     return no_grid("expected at most {} bytes in boxes", limits::kVersionBytesMax);
+  for (const Side& side : sides_) {  // no cell is empty, so both products are at most memory_bytes_
+    bytes_ *= side.length;
+    cells_ *= side.cells();
+  }
   return {};
 }
 
@@ -123,7 +121,17 @@ std::vector<std::uint64_t> Grid::indices_of(std::uint64_t byte) const {
   return indices;
 }
 
-// There may be millions of cells, so these two take no memory.
+// There may be millions of cells, so these three take no memory.
+std::uint64_t Grid::offset_of(std::uint64_t cell) const {
+  std::uint64_t offset = 0, inner = 1;  // `inner`: the memory of one index of the dimension, in all cells
+  for (std::size_t i = sides_.size(); i-- > 0; cell /= sides_[i].cells()) {
+    const Span span = span_of(sides_[i], cell);
+    offset = span.begin * inner + span.stored() * offset;
+    inner *= sides_[i].borders.back();
+  }
+  return offset;
+}
+
 std::uint64_t Grid::cell_bytes(std::uint64_t cell) const {
   std::uint64_t bytes = 1;
   for (std::size_t i = sides_.size(); i-- > 0; cell /= sides_[i].cells()) bytes *= span_of(sides_[i], cell).stored();
@@ -200,19 +208,20 @@ void Grid::each_row(std::uint64_t cell, Range range, const std::function<bool(co
   const Span& inner = spans.back();
   const std::uint64_t end = range.offset + std::min(range.length, bytes_ - std::min(range.offset, bytes_));
   if (range.offset >= end) return;
+  const std::uint64_t begin = offset_of(cell);
   auto row = first_row(indices_of(range.offset), spans, outer);
   for (bool more = row.has_value(); more; more = advance(*row, spans, outer)) {
     std::uint64_t in_cell = 0, in_tensor = 0;
     for (std::size_t i = 0; i < outer; ++i) {
-      in_cell = in_cell * (spans[i].stored_end - spans[i].begin) + (*row)[i] - spans[i].begin;
+      in_cell = in_cell * spans[i].stored() + (*row)[i] - spans[i].begin;
       in_tensor = in_tensor * sides_[i].length + (*row)[i];
     }
-    in_cell *= inner.stored_end - inner.begin;
+    in_cell *= inner.stored();
     in_tensor = in_tensor * sides_[outer].length + inner.begin;
     if (in_tensor >= end) return;
     const std::uint64_t skipped = std::max(range.offset, in_tensor) - in_tensor;
     const std::uint64_t length = std::min(inner.end - inner.begin, end - in_tensor);
-    if (skipped < length && !visit({in_cell + skipped, in_tensor + skipped, length - skipped})) return;
+    if (skipped < length && !visit({begin + in_cell + skipped, in_tensor + skipped, length - skipped})) return;
   }
 }
 

@@ -1,5 +1,7 @@
 // Shards of tensors in safetensors files, as HuggingFaceStorageWriter of torch.distributed.checkpoint writes them: each
 // file has the shards of one process under the tensors' names.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -65,12 +67,13 @@ class ShardJoin {
     joined.push_back(*std::move(whole));
   }
 
-  // The shape is where the last shards end: no file has it.
+  // The shape is where the last shards end, because no file has it. The loss of the last shards leaves no trace.
   Result<FoundTensor> join(const Shards& shards) const {
     FoundTensor whole;
     whole.dtype = tensor(shards.front()).dtype;
     whole.shape.resize(tensor(shards.front()).shape.size());
     std::vector<TensorBox> boxes;
+    Shape first = tensor(shards.front()).begin;
     for (const auto& shard : shards) {
       const FoundTensor& one = tensor(shard);
       if (one.dtype != whole.dtype || one.shape.size() != whole.shape.size())
@@ -80,9 +83,12 @@ class ShardJoin {
         if (__builtin_add_overflow(one.begin[i], one.shape[i], &end))
           return Error{Errc::unsupported, "a shard beyond 2^64 elements"};
         whole.shape[i] = std::max(whole.shape[i], end);
+        first[i] = std::min(first[i], one.begin[i]);
       }
       if (!one.parts.empty()) boxes.push_back({shard.first, one.parts.front().offset, one.begin, one.shape});
     }
+    if (std::ranges::any_of(first, [](std::uint64_t at) { return at > 0; }))
+      return Error{Errc::unsupported, fmt::format("its first shards are missing: it begins at {}", shape_text(first))};
     WEFT_CHECK(place_boxes(whole, std::move(boxes)));
     return whole;
   }
@@ -106,7 +112,7 @@ class ShardJoin {
 }  // namespace
 
 Status join_shards(std::span<const ShardedFile> files) {
-  if (files.size() < 2) return {};
+  if (files.empty()) return {};
   ShardJoin(files).run();
   return check_layout(*files.front().layout);
 }

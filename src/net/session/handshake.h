@@ -21,7 +21,7 @@
 
 namespace weft::net {
 
-inline constexpr std::uint16_t kWireVersion = 14;
+inline constexpr std::uint16_t kWireVersion = 15;
 
 // This node's side of a handshake.
 struct Self {

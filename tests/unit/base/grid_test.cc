@@ -71,7 +71,16 @@ struct Boxes {
   std::vector<std::uint64_t> cell_of, at;         // by byte of the tensor
 };
 
+// Returns where each cell begins in the memory, and where the last one ends.
+std::vector<std::uint64_t> begins_of(const Grid& grid) {
+  std::vector<std::uint64_t> begins = {0};
+  for (std::uint64_t cell = 0; cell < grid.cells(); ++cell) begins.push_back(begins.back() + grid.cell_bytes(cell));
+  return begins;
+}
+
 void check_range(const Boxes& boxes, const Grid& grid, Range range) {
+  const std::vector<std::uint64_t> begins = begins_of(grid);
+  REQUIRE(begins.back() == grid.memory_bytes());
   const std::uint64_t end = std::min<std::uint64_t>(range.offset + range.length, boxes.at.size());
   std::set<std::uint64_t> met;
   for (std::uint64_t byte = range.offset; byte < end; ++byte) met.insert(boxes.cell_of[byte]);
@@ -79,18 +88,18 @@ void check_range(const Boxes& boxes, const Grid& grid, Range range) {
   REQUIRE(std::ranges::equal(cells, met));
   std::uint64_t bytes = 0;
   for (const std::uint64_t cell : cells) {
-    std::uint64_t in_cell = 0, in_tensor = range.offset;
+    std::uint64_t in_memory = begins[cell], in_tensor = range.offset;
     grid.each_row(cell, range, [&](const Grid::Row& row) {
       REQUIRE(row.length > 0);
-      REQUIRE(row.in_cell >= in_cell);
+      REQUIRE(row.in_memory >= in_memory);
       REQUIRE(row.in_tensor >= in_tensor);
-      in_cell = row.in_cell + row.length;
+      in_memory = row.in_memory + row.length;
       in_tensor = row.in_tensor + row.length;
-      REQUIRE(in_cell <= grid.cell_bytes(cell));
+      REQUIRE(in_memory <= begins[cell + 1]);
       REQUIRE(in_tensor <= end);
       for (std::uint64_t i = 0; i < row.length; ++i) {
         REQUIRE(boxes.cell_of[row.in_tensor + i] == cell);
-        REQUIRE(boxes.at[row.in_tensor + i] == row.in_cell + i);
+        REQUIRE(begins[cell] + boxes.at[row.in_tensor + i] == row.in_memory + i);
       }
       bytes += row.length;
       return true;
@@ -110,12 +119,13 @@ class RandomGrids {
     const Grid grid = grid_of(boxes.shape, boxes.borders, boxes.type);
     REQUIRE(grid.bytes() == boxes.at.size());
     std::uint64_t together = 0;
+    const std::vector<std::uint64_t> begins = begins_of(grid);
     std::vector<std::uint64_t> in_order;  // bytes of the tensor, cell by cell
     for (std::uint64_t cell = 0; cell < grid.cells(); ++cell) {
       together += grid.cell_tensor_bytes(cell);
       grid.each_row(cell, {0, grid.bytes()}, [&](const Grid::Row& row) {
         for (std::uint64_t i = 0; i < row.length; ++i) in_order.push_back(row.in_tensor + i);
-        if (grid.cells_are_runs()) REQUIRE(row.in_cell + row.length == grid.cell_tensor_bytes(cell));
+        if (grid.cells_are_runs()) REQUIRE(row.in_memory - begins[cell] + row.length == grid.cell_tensor_bytes(cell));
         return true;
       });
     }
@@ -179,6 +189,7 @@ TEST_CASE("numbers that would wrap are refused") {
   CHECK_FALSE(Grid::of(DType::u8, {4, 4}, Borders{0, 1ULL << 32U, 0, 1ULL << 32U}).ok());
   CHECK_FALSE(Grid::of(DType::f32, {kHuge, 2}, Borders{0, kHuge, 0, 1, 2}).ok());
   CHECK_FALSE(Grid::of(DType::f64, {kHuge}, Borders{0, kHuge}).ok());
+  CHECK_FALSE(Grid::of(DType::u8, {4, 2}, Borders{0, 4, 0, 1, 1ULL << 62U}).ok());  // each cell alone would do
   constexpr std::uint64_t kLarge = 1ULL << 60U;
   const Grid far = grid_of({3, kLarge}, {0, 3, 0, kLarge - 1, kLarge});
   CHECK(far.cells_in({kLarge - 1, 1}) == std::vector<std::uint64_t>{1});

@@ -36,6 +36,7 @@ TEST_CASE("a format finds tensors in files beside the main one") {
   layout = parse("boxed U8 2,3 grid:0,2,0,1,3 .:0:2 a.bin:8:4\n");
   REQUIRE(layout.ok());
   CHECK(layout->tensors[0].grid == Borders{0, 2, 0, 1, 3});
+  CHECK(parse("boxed U8 2,3 grid:0,2,0,1,3 .:0:6\n").ok());
 }
 
 TEST_CASE("a file that is not published with the main one is not found") {
@@ -53,8 +54,8 @@ TEST_CASE("a layout that breaks its promises is refused, whatever the format say
   CHECK(says(broken("t U8 2 - .:4:2\nt U8 2 - .:6:2\n"), "the layout has it twice"));
   CHECK(says(broken("t U8 9223372036854775809,2 9223372036854775808,1 .:0:2\n"), "its shape"));
   CHECK(says(broken("t U8 3,2 9223372036854775808,1 .:0:2\n"), "more than 2^63 bytes"));
-  CHECK(says(broken("t U8 2,2 grid:0,2,0,1,2 .:0:2 .:2:1\n"), "expected 2 bytes for cell 1, got 1"));
-  CHECK(says(broken("t U8 2,2 grid:0,2,0,1,2 .:0:4\n"), "it has other parts than cells"));
+  CHECK(says(broken("t U8 2,2 grid:0,2,0,1,2 .:0:2 .:2:1\n"), "expected parts of 4 bytes together, got 3"));
+  CHECK(says(broken("t U8 2,2 grid:0,2,0,1,3 .:0:4\n"), "expected parts of 6 bytes together, got 4"));
   CHECK(says(broken("t U8 2,2 grid:0,1,2,0,2 .:0:2 .:2:2\n"), "it needs no grid"));
   CHECK(says(broken("t U8 2,2 grid:0,2,0,1 .:0:2\n"), "expected borders that end at 2, got 1"));
   CHECK(says(broken("t Q4_0 32 grid:0,32 .:0:18\n"), "cannot lie in boxes"));

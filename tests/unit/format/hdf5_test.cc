@@ -130,8 +130,10 @@ TEST_CASE("hdf5: rows of chunks are parts of a tensor, tiles are boxes, and comp
     CHECK(tiles->dtype == DType::f32);
     CHECK(tiles->shape == Shape{10, 6});
     CHECK(tiles->grid == Borders{0, 4, 8, 12, 0, 4, 8});
-    REQUIRE(tiles->parts.size() == 6);
-    for (const TensorPart& part : tiles->parts) CHECK(part.length == 64);
+    CHECK(tiles->parts.size() <= 2);  // the index may lie between chunks
+    std::uint64_t tile_bytes = 0;
+    for (const TensorPart& part : tiles->parts) tile_bytes += part.length;
+    CHECK(tile_bytes == 6 * 64);
     const std::string first = hdf5_bytes(*tiles, file).substr(0, 64);
     CHECK(first.substr(0, 16) == numbers.substr(0, 16));
     CHECK(first.substr(16, 16) == numbers.substr(24, 16));

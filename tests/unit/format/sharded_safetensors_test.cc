@@ -102,6 +102,25 @@ TEST_CASE("sharded safetensors: shards that do not fit together are hidden") {
   CHECK(why_hidden(first, {"w", "[2,1]", "[9223372036854775807,4]", "be"}).find("no grid") != std::string::npos);
 }
 
+TEST_CASE("sharded safetensors: a tensor that lacks its first shards is hidden, also in a single file") {
+  const Shard last{"w", "[2,1]", "[0,1]", "be"};
+  CHECK(why_hidden(last, {"w", "[2,1]", "[0,2]", "cf"}) == "its first shards are missing: it begins at [0, 1]");
+  const std::vector<std::string> files = {file_of({{"w", "[1,2]", "[3,0]", "gh"}, {"own", "[2]", "[0]", "xy"}})};
+  const auto layouts = joined(files);
+  REQUIRE(layouts[0].tensors.size() == 1);
+  CHECK(layouts[0].tensors[0].name == "own");
+  REQUIRE(layouts[0].hidden.size() == 1);
+  CHECK(layouts[0].hidden[0].why == "its first shards are missing: it begins at [3, 0]");
+  CHECK(layouts[0].others.empty());
+}
+
+TEST_CASE("sharded safetensors: no file has the whole shape, so a tensor without its last shards ends earlier") {
+  const std::vector<std::string> files = {file_of({{"w", "[1,2]", "[0,0]", "ab"}}),
+                                          file_of({{"w", "[1,2]", "[1,0]", "cd"}})};
+  CHECK(joined(files)[0].tensors[0].shape == Shape{2, 2});
+  CHECK(joined({files[0]})[0].tensors[0].shape == Shape{1, 2});
+}
+
 TEST_CASE("sharded safetensors: a tensor without its offsets makes a file without shards") {
   CHECK_FALSE(good("a.safetensors", file_of({{"w", "[2]", "[0]", "ab"}, {"v", "[2]", "", "cd"}})).sharded);
   CHECK_FALSE(good("a.safetensors", file_of({{"w", "[2]", "[0,0]", "ab"}})).sharded);

@@ -33,7 +33,7 @@ void check_survives(std::span<const std::byte> bytes) {
 }
 
 TEST_CASE("bytes that are no manifest are refused") {
-  for (std::string_view text : {"", "WFM8", "\x08\0\0\0WFM8", "not a manifest at all, but long enough to be one"}) {
+  for (std::string_view text : {"", "WFM9", "\x08\0\0\0WFM9", "not a manifest at all, but long enough to be one"}) {
     auto manifest = decode_manifest(as_bytes(text));
     REQUIRE_FALSE(manifest.ok());
     CHECK(manifest.error().code == Errc::corrupt);
@@ -102,7 +102,7 @@ class RawBuffer {
 std::vector<std::byte> repeated_tensor(std::uint32_t uses, std::uint32_t name_bytes) {
   RawBuffer raw;
   std::size_t root = raw.u32(0);
-  raw.text("WFM8");
+  raw.text("WFM9");
   for (std::uint32_t word : {6, 8, 4, 0}) raw.u16(word);  // vtable: its size, table size, files at 4; padding
   raw.point_here(root);
   raw.u32(8);

@@ -4,6 +4,7 @@
 
 #include "weft/model/manifest.h"
 
+using weft::add_runs;
 using weft::cut_file;
 using weft::DType;
 using weft::FoundTensor;
@@ -65,6 +66,29 @@ TEST_CASE("a run outside the file is refused") {
   CHECK(cut_file(10, {{UINT64_MAX, 2}}).error().code == weft::Errc::internal);
   CHECK(cut_file(10, {{2, UINT64_MAX}}).error().code == weft::Errc::internal);
   CHECK(cut_file(10, {{2, 0}}).error().code == weft::Errc::internal);
+}
+
+TEST_CASE("parts of one tensor that touch are one run, and those of two tensors are two") {
+  const FoundTensor tiles{
+      "t", DType::u8, {4, 4}, {{1, 20, 4}, {0, 8, 4}, {1, 16, 4}, {1, 40, 4}}, {}, "", {0, 4, 0, 1, 2, 3, 4}};
+  const FoundTensor next{"u", DType::u8, {4}, {{1, 24, 4}}, {}, ""};
+  std::vector<Ranges> runs(8);
+  add_runs(tiles, {5, 7}, runs);
+  add_runs(next, {5, 7}, runs);
+  CHECK(runs[5] == Ranges{{8, 4}});
+  CHECK(runs[7] == Ranges{{16, 8}, {40, 4}, {24, 4}});
+  const std::vector<Ranges> cuts = {cut(12, {{8, 4}}), cut(44, runs[7])};
+  CHECK(cuts[1] == Ranges{{0, 16}, {16, 8}, {24, 4}, {28, 12}, {40, 4}});
+  const Tensor placed = place_tensor(tiles, {0, 1}, cuts);
+  CHECK(placed.runs == std::vector<TensorRun>{{1, 1, 4, 4}, {0, 1, 0, 4}, {1, 1, 0, 4}, {1, 4, 0, 4}});
+}
+
+TEST_CASE("parts that touch in the order of the memory are one run of the tensor") {
+  const std::vector<Ranges> cuts = {cut(20, {{4, 12}})};
+  const auto place = [&](FoundTensor found) { return place_tensor(std::move(found), {0}, cuts); };
+  const Tensor boxed = place({"t", DType::u8, {2, 6}, {{0, 4, 2}, {0, 6, 10}}, {}, "", {0, 2, 0, 1, 6}});
+  CHECK(boxed.runs == std::vector<TensorRun>{{0, 1, 0, 12}});
+  CHECK(place({"t", DType::u8, {12}, {{0, 4, 2}, {0, 6, 10}}, {}, ""}).extent == 1);
 }
 
 TEST_CASE("a tensor that is a whole range of its own file has an extent, another one has runs") {

@@ -11,33 +11,30 @@
 namespace weft::testing {
 namespace {
 
-// A tensor of bytes in boxes: its elements, and the cells that a store has.
+// A tensor of bytes in boxes: its elements, and the memory that a store has.
 struct Boxed {
   Boxed(const Shape& shape, const Borders& borders, std::mt19937_64& random)
-      : grid(must(Grid::of(DType::u8, shape, borders))), elements(grid.bytes()), cells(grid.cells()) {
+      : grid(must(Grid::of(DType::u8, shape, borders))), elements(grid.bytes()), memory(grid.memory_bytes()) {
     for (std::byte& element : elements) element = static_cast<std::byte>(random());
-    for (std::uint64_t cell = 0; cell < grid.cells(); ++cell) {
-      cells[cell].resize(grid.cell_bytes(cell));
+    for (std::uint64_t cell = 0; cell < grid.cells(); ++cell)
       grid.each_row(cell, {0, grid.bytes()}, [&](const Grid::Row& row) {
         std::copy_n(elements.begin() + static_cast<std::ptrdiff_t>(row.in_tensor), row.length,
-                    cells[cell].begin() + static_cast<std::ptrdiff_t>(row.in_cell));
+                    memory.begin() + static_cast<std::ptrdiff_t>(row.in_memory));
         return true;
       });
-    }
   }
 
   std::vector<std::byte> read(Range range) {
     std::vector<std::byte> out(range.length);
     BoxReader reader(grid, range, out);
-    for (const std::uint64_t cell : grid.cells_in(range))
-      must(reader.read_cell(cell, [&](std::uint64_t offset, std::span<std::byte> to) -> Status {
-        ++reads;
-        longest = std::max(longest, to.size());
-        bytes += to.size();
-        REQUIRE(offset + to.size() <= cells[cell].size());
-        std::copy_n(cells[cell].begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
-        return {};
-      }));
+    must(reader.read([&](std::uint64_t offset, std::span<std::byte> to) -> Status {
+      ++reads;
+      longest = std::max(longest, to.size());
+      bytes += to.size();
+      REQUIRE(offset + to.size() <= memory.size());
+      std::copy_n(memory.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+      return {};
+    }));
     return out;
   }
 
@@ -48,7 +45,7 @@ struct Boxed {
 
   Grid grid;
   std::vector<std::byte> elements;
-  std::vector<std::vector<std::byte>> cells;
+  std::vector<std::byte> memory;
   std::size_t reads = 0, longest = 0, bytes = 0;
 };
 
@@ -82,19 +79,26 @@ TEST_CASE("random reads of boxes give the elements in C order") {
   run_rounds<RandomReads>(100);
 }
 
-TEST_CASE("a read takes one contiguous range of each box that it meets") {
+TEST_CASE("a read takes one contiguous range of each box that it meets, if the boxes are far apart") {
   std::mt19937_64 random(1);
-  Boxed columns({256, 64}, {0, 256, 0, 16, 32, 48, 64}, random);
-  columns.check({0, 256 * 64});
-  CHECK(columns.reads == 4);
-  CHECK(columns.bytes == 256 * 64);
-  columns.reads = columns.bytes = 0;
+  Boxed columns({4096, 64}, {0, 4096, 0, 16, 32, 48, 64}, random);
   columns.check({64 * 10 + 3, 64 * 20});
   CHECK(columns.reads == 4);
   CHECK(columns.bytes == 64 * 20);
+}
+
+TEST_CASE("boxes that are near one another are one read") {
+  std::mt19937_64 random(1);
   Boxed cubes({16, 16, 16}, {0, 8, 16, 0, 8, 16, 0, 8, 16}, random);
   cubes.check({0, 16 * 16 * 16});
-  CHECK(cubes.reads == 8);
+  CHECK(cubes.reads == 1);
+  CHECK(cubes.bytes == 16 * 16 * 16);
+  Borders borders = {0, 64};
+  for (std::uint64_t column = 0; column <= 1000; ++column) borders.push_back(column);
+  Boxed narrow({64, 1000}, borders, random);
+  narrow.check({20 * 1000 + 7, 10 * 1000});
+  CHECK(narrow.reads == 1);
+  CHECK(narrow.bytes <= 64 * 1000);
 }
 
 TEST_CASE("a large box is read in windows, and its padding is left out") {
@@ -110,6 +114,7 @@ TEST_CASE("a large box is read in windows, and its padding is left out") {
   Boxed wide({3, 1 << 20}, {0, 3, 0, 1 << 19, 1 << 20}, random);
   wide.check({5, 3 * (1 << 20) - 9});
   CHECK(wide.reads == 6);
+  CHECK(wide.bytes == 3 * (1 << 20) - 9);
 }
 
 TEST_CASE("an error of a read is the reader's") {
@@ -118,7 +123,7 @@ TEST_CASE("an error of a read is the reader's") {
   std::vector<std::byte> out(16);
   int reads = 0;
   BoxReader reader(boxed.grid, {0, 16}, out);
-  const Status done = reader.read_cell(0, [&](std::uint64_t, std::span<std::byte>) -> Status {
+  const Status done = reader.read([&](std::uint64_t, std::span<std::byte>) -> Status {
     ++reads;
     return Error{Errc::io, "no disk"};
   });

@@ -62,6 +62,18 @@ TEST_CASE("a read of a tensor in boxes reads each box once") {
   CHECK(file->reads == 4);
 }
 
+TEST_CASE("boxes that touch in their order are one read of their file") {
+  const auto file = std::make_shared<CountedFile>("_abcfghde#ij#klm###no####");
+  GatheredTensor tensor;
+  tensor.shape = {3, 5};
+  tensor.grid = must(Grid::of(DType::u8, tensor.shape, Borders{0, 2, 4, 0, 3, 6}));
+  tensor.add(file, {1, 24});
+  std::string got(15, '?');
+  must(open_gathered(std::move(tensor))->read(0, std::as_writable_bytes(std::span(got))));
+  CHECK(got == "abcdefghijklmno");
+  CHECK(file->reads == 1);
+}
+
 TEST_CASE("a file that ends before its box is an error") {
   const auto file = std::make_shared<CountedFile>(kBoxes.substr(0, 16));
   std::string got(kWhole.size(), '?');
