@@ -10,12 +10,12 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,      &kInfoCommand,       &kMountCommand,  &kUmountCommand,   &kTagCommand,   &kNoteCommand,
-      &kMvCommand,      &kDiffCommand,       &kLogCommand,    &kLineageCommand,  &kFindCommand,  &kMatchCommand,
-      &kAdviseCommand,  &kExportCommand,     &kRmCommand,     &kUndeleteCommand, &kGcCommand,    &kDuCommand,
-      &kFsckCommand,    &kScrubCommand,      &kStatusCommand, &kCacheCommand,    &kPinCommand,   &kUnpinCommand,
-      &kInitCommand,    &kCompletionCommand, &kPeersCommand,  &kPrefetchCommand, &kEvictCommand, &kStageOutCommand,
-      &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kCarryCommand,    &kDebugCommand};
+      &kLsCommand,       &kInfoCommand,    &kMountCommand,      &kUmountCommand,   &kTagCommand,      &kNoteCommand,
+      &kMvCommand,       &kDiffCommand,    &kLogCommand,        &kLineageCommand,  &kFindCommand,     &kMatchCommand,
+      &kAdviseCommand,   &kExportCommand,  &kRmCommand,         &kUndeleteCommand, &kGcCommand,       &kDuCommand,
+      &kFsckCommand,     &kScrubCommand,   &kStatusCommand,     &kCacheCommand,    &kPinCommand,      &kUnpinCommand,
+      &kInitCommand,     &kKeygenCommand,  &kCompletionCommand, &kPeersCommand,    &kPrefetchCommand, &kEvictCommand,
+      &kStageOutCommand, &kRestoreCommand, &kWaitCommand,       &kWatchCommand,    &kCarryCommand,    &kDebugCommand};
   return kAll;
 }
 

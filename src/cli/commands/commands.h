@@ -23,6 +23,7 @@ extern const CommandEntry kGcCommand;
 extern const CommandEntry kImportCommand;
 extern const CommandEntry kInfoCommand;
 extern const CommandEntry kInitCommand;
+extern const CommandEntry kKeygenCommand;
 extern const CommandEntry kLineageCommand;
 extern const CommandEntry kLogCommand;
 extern const CommandEntry kLsCommand;
