@@ -225,6 +225,7 @@ class Daemon {
     for (const std::string& key : need_restart(values_, values))
       log_warning("{} has changed; restart weftd to apply it", key);
     WEFT_CHECK(log_set_levels(config.log_level));
+    if (peers_) WEFT_CHECK(peers_->reload_keys(*registry_));
     config_.set(std::move(config));
     bytes_->configure();
     if (follow_) follow_->configure();

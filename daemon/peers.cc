@@ -224,9 +224,20 @@ void Peers::join(const Registry& registry) {
   });
 }
 
+Status Peers::reload_keys(Registry& registry) {
+  const std::vector<std::string> before = exchange_->key_names();
+  WEFT_CHECK(exchange_->reload_keys());
+  registry.set_key_proof(own_key_proof());
+  const std::vector<std::string> now = exchange_->key_names();
+  if (now != before)
+    log_info("this node proves the cluster's key {}{}", now.front(),
+             now.size() > 1 ? fmt::format(", and accepts {} too", now.back()) : ", and accepts no other");
+  return {};
+}
+
 // The record of this node may be older than its key.
 bool Peers::holds_key(const Member& member) const {
-  return member.node == self_ || member.address.empty() || member.key_proof == exchange_->key_proof(member.node);
+  return member.node == self_ || member.address.empty() || exchange_->accepts_proof(member.node, member.key_proof);
 }
 
 void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
@@ -235,6 +246,9 @@ void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
   json.key("passed_over").begin_array();
   for (const PassedOver& one : now.passed_over)
     json.begin_object().member("name", one.provider).member("reason", one.reason).end_object();
+  json.end_array();
+  json.key("keys").begin_array();
+  for (const std::string& name : peers.exchange().key_names()) json.value(name);
   json.end_array();
   json.member("address", addresses_text(peers.exchange().endpoints())).member("sessions", now.sessions);
   json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);

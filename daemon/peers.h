@@ -50,6 +50,8 @@ class Peers {
   // Sets the registry whose members are the peers. Call it once; `registry` outlives this.
   void join(const Registry& registry);
   std::string own_key_proof() const { return exchange_->key_proof(self_); }
+  // Reads the cluster's keys again, as Exchange::reload_keys(), and announces this node's proof of its key.
+  Status reload_keys(Registry& registry);
   // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
   // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.
   bool holds_key(const Member& member) const;

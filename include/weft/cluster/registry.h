@@ -124,6 +124,10 @@ class Registry : public FlushRecords {
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;
   virtual RegistryStatus status() const = 0;
+
+  // Announces another Member::key_proof of this node. Returns at once: the other nodes see it when etcd has it, and
+  // without a cluster nobody does.
+  virtual void set_key_proof(std::string /*proof*/) {}
 };
 
 // Returns the registry of a store without a cluster. `memory` records flushes in this store (ClusterStore::memory()).
