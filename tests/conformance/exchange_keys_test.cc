@@ -86,10 +86,13 @@ TEST_CASE("a node that missed a change is answered, and answers, while the other
     CHECK(ask(*b, at(*a, "a"), "echo x").ok());
     CHECK(ask(*a, at(*b, "b"), "echo x").ok());
     CHECK(a->accepts_proof("b", b->key_proof("b")));
-    CHECK(!b->accepts_proof("a", a->key_proof("a")));
+    CHECK(b->accepts_proof("a", a->key_proof("a")));
+    CHECK(!b->accepts_proof("b", a->key_proof("a")));
+    CHECK(!b->accepts_proof("b", ""));
     forget(changed);
     REQUIRE(a->reload_keys().ok());
     CHECK(!a->accepts_proof("b", b->key_proof("b")));
+    CHECK(!b->accepts_proof("a", a->key_proof("a")));
     CHECK(ask(*b, at(*a, "a"), "echo x").error().code == Errc::permission);
     CHECK(ask(*a, at(*b, "b"), "echo x").error().code == Errc::permission);
   });

@@ -220,9 +220,10 @@ class Exchange {
 
   // Returns the addresses of this exchange, the best first.
   std::span<const Endpoint> endpoints() const;
-  // Returns the Member::key_proof of a node that proves the same key as this node: 32 hex digits.
+  // Returns the Member::key_proof of a node that accepts the same keys as this node: 32 hex digits for each, separated
+  // by commas.
   std::string key_proof(std::string_view node) const;
-  // True if this is the Member::key_proof of a node that proves a key that this node accepts.
+  // True if this is the Member::key_proof of a node that accepts a key of this node, so that they can call each other.
   bool accepts_proof(std::string_view node, std::string_view proof) const;
   // Returns public names of the accepted keys: 16 hex digits of their ids. The first key is the one that is proved.
   std::vector<std::string> key_names() const;

@@ -35,7 +35,8 @@ struct Member {
   std::string address;   // addresses of its transports, as their providers write them, separated by commas; or empty
   std::string provider;  // providers of these addresses; or empty
   std::uint64_t since_ns = 0;
-  std::string key_proof = {};  // proves the cluster's key to holders of the key (Exchange::key_proof); or empty
+  std::string key_proof =
+      {};  // proves the accepted keys of the cluster to their holders (Exchange::key_proof); or empty
   bool operator==(const Member&) const = default;
 };
 

@@ -128,12 +128,17 @@ std::span<const Endpoint> Exchange::endpoints() const {
 }
 
 std::string Exchange::key_proof(std::string_view node) const {
-  return impl_->keys.get()->proving().proofs().of(node);
+  const auto ring = impl_->keys.get();
+  std::string proofs;
+  for (const net::ClusterKey& key : ring->keys()) proofs += (proofs.empty() ? "" : ",") + key.proofs().of(node);
+  return proofs;
 }
 
 bool Exchange::accepts_proof(std::string_view node, std::string_view proof) const {
   const auto ring = impl_->keys.get();
-  return std::ranges::any_of(ring->keys(), [&](const net::ClusterKey& key) { return key.proofs().of(node) == proof; });
+  return std::ranges::any_of(ring->keys(), [&](const net::ClusterKey& key) {
+    return proof.find(key.proofs().of(node)) != std::string_view::npos;
+  });
 }
 
 std::vector<std::string> Exchange::key_names() const {
