@@ -16,15 +16,18 @@ Worker::Pause renew_every(std::chrono::seconds lease) {
 
 void MemberList::reset(const std::vector<std::pair<std::uint64_t, Member>>& members) {
   std::lock_guard lock(mutex_);
-  known_.clear();
-  for (const auto& [revision, member] : members) known_[member.node] = {revision, member};
+  for (auto& [node, known] : known_) known = {0, std::nullopt, std::move(known.last)};
+  for (const auto& [revision, member] : members) known_[member.node] = {revision, member, member};
 }
 
 bool MemberList::set(std::uint64_t revision, const std::string& node, std::optional<Member> member) {
   std::lock_guard lock(mutex_);
   auto at = known_.find(node);
   if (at != known_.end() && at->second.revision >= revision) return false;
-  known_[node] = {revision, std::move(member)};
+  Known& known = known_[node];
+  if (member) known.last = *member;
+  known.revision = revision;
+  known.member = std::move(member);
   return true;
 }
 
@@ -33,6 +36,14 @@ std::vector<Member> MemberList::list() const {
   std::vector<Member> out;
   for (const auto& [node, known] : known_)
     if (known.member) out.push_back(*known.member);
+  return out;
+}
+
+std::vector<Member> MemberList::left() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Member> out;
+  for (const auto& [node, known] : known_)
+    if (!known.member && !known.last.node.empty()) out.push_back(known.last);
   return out;
 }
 

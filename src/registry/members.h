@@ -25,11 +25,13 @@ class MemberList {
   // one of the node has no effect.
   bool set(std::uint64_t revision, const std::string& node, std::optional<Member> member);
   std::vector<Member> list() const;
+  std::vector<Member> left() const;  // members that have left, as they were last
 
  private:
   struct Known {
     std::uint64_t revision = 0;
     std::optional<Member> member;  // empty: it has left
+    Member last = {};              // without a node: it was no member
   };
   mutable std::mutex mutex_;
   std::map<std::string, Known> known_;  // guarded by mutex_

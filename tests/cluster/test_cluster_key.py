@@ -190,3 +190,81 @@ def test_keys_that_cannot_be_read_change_nothing(cluster, own_keys):
     assert two.names() == names
     with two.node.mounted() as mount:
         assert (mount.version("m0", 1) / FILE).read_bytes() == (sources["m0"] / FILE).read_bytes()
+
+
+def rotated(node, *options):
+    """What `weft cluster rotate-key` on this node reports."""
+    return node.store.json("cluster", "rotate-key", *options)
+
+
+def test_one_command_changes_the_key_of_all_nodes_and_no_reader_notices(cluster, own_keys):
+    one, two, three = own_keys
+    sources = published(cluster, one.node)
+    old = one.names()[0]
+    with Reader(two.node, sources) as reader, Reader(three.node, sources) as other:
+        for _ in range(3):
+            reader.reads()
+            other.reads()
+            report = rotated(one.node)
+            assert report["before"] == old and report["forgotten"] and report["away"] == []
+            assert sorted(report["nodes"]) == ["node2", "node3"]
+            assert all(each.names() == [report["key"]] for each in own_keys) and report["key"] != old
+            old = report["key"]
+            all_list_all(own_keys)
+        reader.reads()
+        other.reads()
+    texts = {each.file.read_bytes() for each in own_keys}
+    assert len(texts) == 1 and texts != {cluster.key.read_bytes()}
+    for each in own_keys:
+        assert each.file.stat().st_mode & 0o777 == 0o600
+        assert not each.beside(".next").exists() and not each.beside(".previous").exists()
+        assert "does not hold this node's key" not in each.node.daemon.said()
+
+
+def test_the_old_key_is_accepted_until_an_absent_node_is_back(cluster, own_keys):
+    one, two, away = own_keys
+    sources = published(cluster, one.node)
+    away.node.daemon.stop()
+    wait_until(lambda: len(one.node.daemon.ask("peers")["peers"]) == 2, seconds_max=SECONDS_MAX)
+    old = one.names()[0]
+    report = rotated(one.node)
+    assert report["away"] == ["node3"] and not report["forgotten"] and report["nodes"] == ["node2"]
+    assert one.names() == two.names() == [report["key"], old]
+    text = one.node.store.weft("cluster", "rotate-key").stdout
+    assert "away: node3\n" in text and "--finish" in text
+    assert one.names() == two.names() == [report["key"], old]
+    away.node.daemon.start()
+    all_list_all(own_keys)
+    with away.node.mounted() as mount:  # with the old key
+        assert (mount.version("m0", 1) / FILE).read_bytes() == (sources["m0"] / FILE).read_bytes()
+        again = rotated(one.node)
+        assert again["forgotten"] and again["key"] == report["key"] and again["away"] == []
+        assert all(each.names() == [report["key"]] for each in own_keys)
+        assert (mount.version("m1", 1) / FILE).read_bytes() == (sources["m1"] / FILE).read_bytes()
+    away.node.daemon.stop()
+    wait_until(lambda: len(one.node.daemon.ask("peers")["peers"]) == 2, seconds_max=SECONDS_MAX)
+    last = rotated(one.node, "--finish")
+    assert last["forgotten"] and last["away"] == ["node3"] and last["key"] != report["key"]
+    assert one.names() == two.names() == [last["key"]]
+
+
+def test_a_change_that_was_interrupted_goes_on_and_two_changes_do_not_mix(cluster, own_keys, tmp_path):
+    one, two, three = own_keys
+    old = one.names()[0]
+    # The first step has reached this node and one other.
+    key = new_key(one.node, tmp_path / "new-key")
+    for each in (one, two):
+        each.accept(key)
+        each.reload()
+    new = one.names()[1]
+    refused = three.node.store.weft("cluster", "rotate-key", check=False)
+    assert refused.returncode == 1
+    assert f"node1: another change of the key has begun, with the second key {new}; the cluster goes on" in refused.stderr \
+        or f"node2: another change of the key has begun, with the second key {new}; the cluster goes on" in refused.stderr
+    assert three.names() == [old] and one.names() == two.names() == [old, new]
+    # The second step has reached this node alone.
+    one.use()
+    one.reload()
+    report = rotated(one.node)
+    assert report["forgotten"] and report["key"] == new
+    assert all(each.names() == [new] for each in own_keys)

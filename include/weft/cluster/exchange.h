@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "weft/bytes/window_memory.h"
+#include "weft/cluster/key_change.h"
 #include "weft/cluster/transport.h"
 #include "weft/deadline.h"
 #include "weft/result.h"
@@ -225,8 +226,16 @@ class Exchange {
   std::string key_proof(std::string_view node) const;
   // True if this is the Member::key_proof of a node that accepts a key of this node, so that they can call each other.
   bool accepts_proof(std::string_view node, std::string_view proof) const;
+  // True if this Member::key_proof shows that the node accepts the key of this name, which this node accepts too.
+  bool shows_key(std::string_view node, std::string_view proof, std::string_view name) const;
   // Returns public names of the accepted keys: 16 hex digits of their ids. The first key is the one that is proved.
   std::vector<std::string> key_names() const;
+  // The files of the keys (weft/cluster/key_change.h), as they are now. Errors as check_cluster_key().
+  Result<KeyState> key_state() const;
+  // Returns an order to accept the key of this name, which this node proves or accepts as the next one; "": a new key.
+  Result<KeyOrder> key_order(const std::string& name) const;
+  // Does a step of a change of the key in the files, and then as reload_keys(). Errors as KeyFollower::follow().
+  Status change_key(const KeyOrder& order);
   // Reads the keys again. Sessions with a key that is still accepted go on, the others end, and their calls are made
   // again in new sessions. After an error, nothing has changed.
   Status reload_keys();

@@ -126,6 +126,8 @@ class Registry : public FlushRecords {
   virtual std::vector<Member> members() const = 0;
   virtual RegistryStatus status() const = 0;
 
+  // Members that have left the cluster since this daemon started, as they were last.
+  virtual std::vector<Member> left_members() const { return {}; }
   // Announces another Member::key_proof of this node. Returns at once: the other nodes see it when etcd has it, and
   // without a cluster nobody does.
   virtual void set_key_proof(std::string /*proof*/) {}

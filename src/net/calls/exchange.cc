@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
 #include "net/session/cluster_keys.h"
+#include "net/session/key_files.h"
 
 namespace weft {
 namespace net {
@@ -95,9 +97,11 @@ struct Exchange::Impl {
   ~Impl();
   Status add_end(const ExchangeOptions& options, const MakeTransport& make);
   Result<net::End*> end_for(const PeerAddress& peer) const;
+  Status reload_keys();  // with `changing` held
 
   const std::string key_file;
   net::LiveKeys keys;
+  std::mutex changing;  // held while the files of the keys change or are read
   std::vector<Endpoint> endpoints;
   std::vector<std::unique_ptr<net::End>> ends;  // in the order of endpoints
   std::shared_ptr<net::LandingPool> landings;   // of the first end; all ends read into them
@@ -141,6 +145,13 @@ bool Exchange::accepts_proof(std::string_view node, std::string_view proof) cons
   });
 }
 
+bool Exchange::shows_key(std::string_view node, std::string_view proof, std::string_view name) const {
+  const auto ring = impl_->keys.get();
+  return std::ranges::any_of(ring->keys(), [&](const net::ClusterKey& key) {
+    return key.name() == name && proof.find(key.proofs().of(node)) != std::string_view::npos;
+  });
+}
+
 std::vector<std::string> Exchange::key_names() const {
   const auto ring = impl_->keys.get();
   std::vector<std::string> names;
@@ -148,10 +159,29 @@ std::vector<std::string> Exchange::key_names() const {
   return names;
 }
 
+Result<KeyState> Exchange::key_state() const {
+  return net::read_key_state(impl_->key_file);
+}
+
+Result<KeyOrder> Exchange::key_order(const std::string& name) const {
+  return name.empty() ? Result<KeyOrder>(net::new_key_order()) : net::read_key_order(impl_->key_file, name);
+}
+
+Status Exchange::change_key(const KeyOrder& order) {
+  const std::lock_guard lock(impl_->changing);
+  WEFT_CHECK(net::change_key_files(impl_->key_file, order));
+  return impl_->reload_keys();
+}
+
 Status Exchange::reload_keys() {
-  WEFT_TRY(net::KeyRing ring, net::read_key_ring(impl_->key_file));
-  impl_->keys.set(ring);
-  for (const auto& end : impl_->ends) end->end_sessions_without(ring);
+  const std::lock_guard lock(impl_->changing);
+  return impl_->reload_keys();
+}
+
+Status Exchange::Impl::reload_keys() {
+  WEFT_TRY(net::KeyRing ring, net::read_key_ring(key_file));
+  keys.set(ring);
+  for (const auto& end : ends) end->end_sessions_without(ring);
   return {};
 }
 

@@ -69,11 +69,14 @@ Result<Secret> read_cluster_key(const std::string& path) {
   WEFT_CHECK(check_key_file(path, st));
   std::vector<std::byte> bytes(static_cast<std::size_t>(st.st_size));
   const Status read = read_exact(file.get(), 0, bytes, path);
-  const std::span<const std::byte> part(bytes);
-  const Secret key = derive(Secret(), "weft cluster key", std::span(&part, 1));
+  const Secret key = key_of(bytes);
   sodium_memzero(bytes.data(), bytes.size());
   if (!read.ok()) return read.error();
   return key;
+}
+
+Secret key_of(std::span<const std::byte> file) {
+  return derive(Secret(), "weft cluster key", std::span(&file, 1));
 }
 
 Bytes32 keyed_hash(const Secret& key, std::string_view purpose, std::span<const std::span<const std::byte>> parts) {

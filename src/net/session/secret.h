@@ -37,6 +37,8 @@ using Bytes32 = std::array<std::byte, 32>;
 // Reads the cluster's key from a file of 32 to 4,096 bytes. Errc::permission if its mode gives access to group or
 // others, or its owner is neither this user nor root. Errc::invalid for another size, or not a regular file.
 Result<Secret> read_cluster_key(const std::string& path);
+// Returns the key that a file with these bytes has.
+Secret key_of(std::span<const std::byte> file);
 
 // Returns the hash of `purpose` and `parts` under a key. Each part is hashed with its length, so no two lists of parts
 // hash alike.

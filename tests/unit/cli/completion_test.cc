@@ -3,7 +3,7 @@
 #include <set>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/completions.h"
+#include "cli/shared/completions.h"
 #include "run.h"
 #include "testing.h"
 
