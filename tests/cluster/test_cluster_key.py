@@ -2,19 +2,24 @@
 import contextlib
 import errno
 import os
+import random
 import shutil
 import signal
+import subprocess
 import threading
+import time
 
 import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX, errno_of
-from weftlib import random_tensors, wait_until, write_model
+from weftlib import WEFT, environment, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 FILE = "model.safetensors"
 MODELS = 4
+KILLS = 8
+KILL_SECONDS_MAX = 0.3  # a change takes about as long, so a kill may come at any step of it
 ROUNDS = 2  # of reads of all models, in each step of a change
 
 
@@ -268,3 +273,26 @@ def test_a_change_that_was_interrupted_goes_on_and_two_changes_do_not_mix(cluste
     report = rotated(one.node)
     assert report["forgotten"] and report["key"] == new
     assert all(each.names() == [new] for each in own_keys)
+
+
+def test_a_change_is_killed_again_and_again_and_ends_with_one_key(cluster, own_keys):
+    """The daemon that changes the key is killed at many moments. The command then goes on, and no node is left behind."""
+    one, two, three = own_keys
+    sources = published(cluster, one.node)
+    old = one.names()[0]
+    chance = random.Random(KILLS)
+    with Reader(two.node, {"m0": sources["m0"]}) as reader:  # whose bytes node3 has too
+        three.node.holds("m0@1")
+        for _ in range(KILLS):
+            changing = subprocess.Popen([WEFT, "cluster", "rotate-key", "--store", one.node.store.path], env=environment(),
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(chance.uniform(0, KILL_SECONDS_MAX))
+            one.node.daemon.kill()
+            changing.wait()
+            one.node.daemon.start()
+            all_list_all(own_keys)
+            report = rotated(one.node)
+            assert report["forgotten"] and all(each.names() == [report["key"]] for each in own_keys)
+            assert not any(each.beside(suffix).exists() for each in own_keys for suffix in (".next", ".previous"))
+            reader.reads()
+    assert report["key"] != old

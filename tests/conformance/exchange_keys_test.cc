@@ -89,6 +89,12 @@ TEST_CASE("a node that missed a change is answered, and answers, while the other
     CHECK(b->accepts_proof("a", a->key_proof("a")));
     CHECK(!b->accepts_proof("b", a->key_proof("a")));
     CHECK(!b->accepts_proof("b", ""));
+    const std::string now = a->key_names().front();
+    const std::string before = b->key_names().front();
+    CHECK(a->shows_key("a", a->key_proof("a"), now));
+    CHECK(a->shows_key("a", a->key_proof("a"), before));
+    CHECK(!a->shows_key("b", b->key_proof("b"), now));
+    CHECK(a->shows_key("b", b->key_proof("b"), before));
     forget(changed);
     REQUIRE(a->reload_keys().ok());
     CHECK(!a->accepts_proof("b", b->key_proof("b")));
