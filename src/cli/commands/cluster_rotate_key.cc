@@ -17,9 +17,10 @@ constexpr CommandInfo kClusterRotateKeyInfo = {
         "writers go on. Run it on any one node, as root or as the user of weftd.\n"
         "\n"
         "All nodes first accept the new key beside the old one, then use it, and at last\n"
-        "forget the old one. If a node is away, the old key stays accepted, and the command\n"
-        "names the node. Run the command again on the same node when the node is back, or with --finish\n"
-        "if the node does not come back: it then needs a copy of the new key.\n"
+        "forget the old one. If a node is away, the others still accept the old key, and\n"
+        "the command names the node. Run the command again on the same node as before when\n"
+        "the absent node is back. If it does not come back, use --finish: it then needs a\n"
+        "copy of the new key.\n"
         "\n"
         "A command that was interrupted goes on if you run it again on the same node.\n",
     .examples =
