@@ -1,6 +1,6 @@
-// A change of the cluster's key, step by step (net/session/key_files.cc, daemon/peers.cc). Nodes order the steps of each
-// other, through their sessions. Every step may be ordered twice, so a change that was interrupted can be done again
-// from its beginning.
+// A change of the cluster's key, step by step (net/session/key_files.cc, daemon/peers.cc). Nodes order the steps of
+// each other, through their sessions. Every step may be ordered twice, so a change that was interrupted can be done
+// again from its beginning.
 #pragma once
 
 #include <cstddef>
