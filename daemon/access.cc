@@ -47,6 +47,12 @@ Status check_access(const Grant& grant, const PeerCredentials& peer, std::string
                            peer.uid, what, grant.setting)};
 }
 
+Status check_owner(const PeerCredentials& peer, std::string_view what) {
+  if (peer.uid == 0 || peer.uid == own_user()) return {};
+  return Error{Errc::permission,
+               fmt::format("weftd: user {} may not {} here: expected root or weftd's user", peer.uid, what)};
+}
+
 Author author_of(const PeerCredentials& peer) {
   return {user_name(peer.uid), {}};
 }

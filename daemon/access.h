@@ -28,6 +28,9 @@ Result<Grant> parse_grant(std::span<const std::string> who);
 // action.
 Status check_access(const Grant& grant, const PeerCredentials& peer, std::string_view what);
 
+// The same for what no setting grants: for root and the daemon's user.
+Status check_owner(const PeerCredentials& peer, std::string_view what);
+
 // Returns the author of the changes that `peer` asks for, without the node.
 Author author_of(const PeerCredentials& peer);
 

@@ -123,6 +123,7 @@ class Daemon {
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_restore(*server_, *parts_);
+    serve_keys(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
     WEFT_CHECK(serve_hub());
@@ -225,6 +226,7 @@ class Daemon {
     for (const std::string& key : need_restart(values_, values))
       log_warning("{} has changed; restart weftd to apply it", key);
     WEFT_CHECK(log_set_levels(config.log_level));
+    if (peers_) WEFT_CHECK(peers_->reload_keys());
     config_.set(std::move(config));
     bytes_->configure();
     if (follow_) follow_->configure();

@@ -39,6 +39,7 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 
 void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
+void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 
 // Adds the metrics of the control socket, the registry, memory and scrub.

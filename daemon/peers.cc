@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 
 #include <fmt/core.h>
 
 #include "base/log.h"
 #include "os/lookups/own_address.h"
 #include "peers/address.h"
+#include "peers/messages.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/transport.h"
 #include "weft/store/walk.h"
@@ -19,6 +21,8 @@ namespace weft {
 namespace {
 
 constexpr auto kMembersPoll = std::chrono::seconds(5);
+constexpr auto kProofsMax = std::chrono::seconds(5);
+constexpr auto kProofsPoll = std::chrono::milliseconds(10);
 
 // Returns this node's id in the cluster, also before it has joined.
 std::string node_id(const Store& store) {
@@ -120,7 +124,7 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
 
 Peers::Peers(Store& store, PulledFiles& own_pulls)
     : self_(node_id(store)),
-      answers_(store, directory_, coding_, &own_pulls),
+      answers_(store, directory_, coding_, &own_pulls, this),
       view_(store, self_),
       links_([this] { return reachable(); }, steady_time(), is_over_tcp),
       version_source_(store, directory_,
@@ -216,7 +220,7 @@ void Peers::end() {
   if (swarms_) swarms_->end();
 }
 
-void Peers::join(const Registry& registry) {
+void Peers::join(Registry& registry) {
   registry_ = &registry;
   members_poll_.start([this]() -> Worker::Pause {
     static_cast<void>(reachable());
@@ -224,9 +228,52 @@ void Peers::join(const Registry& registry) {
   });
 }
 
+Status Peers::reload_keys() {
+  const std::vector<std::string> before = exchange_->key_names();
+  WEFT_CHECK(exchange_->reload_keys());
+  announce_keys(before);
+  return {};
+}
+
+void Peers::wait_for_proofs(const std::string& forgotten) {
+  const Registry* registry = registry_;
+  if (registry == nullptr) return;
+  const std::string proved = exchange_->key_names().front();
+  const auto is_late = [&](const Member& member) {
+    return member.node != self_ && exchange_->shows_key(member.node, member.key_proof, forgotten) &&
+           !exchange_->shows_key(member.node, member.key_proof, proved);
+  };
+  const Deadline end = deadline_in(kProofsMax);
+  while (std::ranges::any_of(registry->members(), is_late) && Deadline::clock::now() < end)
+    std::this_thread::sleep_for(kProofsPoll);
+}
+
+Status Peers::follow(const KeyOrder& order) {
+  if (order.step == KeyStep::forget) wait_for_proofs(order.name);
+  const std::vector<std::string> before = exchange_->key_names();
+  WEFT_CHECK(exchange_->change_key(order));
+  announce_keys(before);
+  return {};
+}
+
+void Peers::announce_keys(const std::vector<std::string>& before) {
+  if (Registry* registry = registry_; registry != nullptr) registry->set_key_proof(own_key_proof());
+  const std::vector<std::string> now = exchange_->key_names();
+  if (now != before)
+    log_info("this node proves the cluster's key {}{}", now.front(),
+             now.size() > 1 ? fmt::format(", and accepts {} too", now.back()) : ", and accepts no other");
+}
+
+Status Peers::order(const std::string& node, const KeyOrder& order) {
+  const auto address = links_.address(node);
+  if (!address) return Error{Errc::unreachable, "this node cannot call it"};
+  WEFT_CHECK(exchange_->call(*address, encode_request(order), deadline_in(kSilenceMax)));
+  return {};
+}
+
 // The record of this node may be older than its key.
 bool Peers::holds_key(const Member& member) const {
-  return member.node == self_ || member.address.empty() || member.key_proof == exchange_->key_proof(member.node);
+  return member.node == self_ || member.address.empty() || exchange_->accepts_proof(member.node, member.key_proof);
 }
 
 void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
@@ -235,6 +282,9 @@ void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
   json.key("passed_over").begin_array();
   for (const PassedOver& one : now.passed_over)
     json.begin_object().member("name", one.provider).member("reason", one.reason).end_object();
+  json.end_array();
+  json.key("keys").begin_array();
+  for (const std::string& name : peers.exchange().key_names()) json.value(name);
   json.end_array();
   json.member("address", addresses_text(peers.exchange().endpoints())).member("sessions", now.sessions);
   json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);

@@ -24,19 +24,20 @@
 #include "peers/swarm/version_source.h"
 #include "peers/view.h"
 #include "weft/cluster/exchange.h"
+#include "weft/cluster/key_change.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/store.h"
 
 namespace weft {
 
-class Peers {
+class Peers : public KeyFollower {
  public:
   // Listens, and rejects every call until begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
   // All arguments outlive this. The location is read again from `live` for each swarm that the node joins.
   // `own_pulls`: what other nodes may ask for.
   static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls);
-  ~Peers();
+  ~Peers() override;
 
   Exchange& exchange() const { return *exchange_; }
   // Starts to answer other nodes, once.
@@ -48,8 +49,16 @@ class Peers {
   PeerPulls& pulls() { return *pulls_; }
   CodedCache::Figures coded() const { return coding_.cache.figures(); }
   // Sets the registry whose members are the peers. Call it once; `registry` outlives this.
-  void join(const Registry& registry);
+  void join(Registry& registry);
   std::string own_key_proof() const { return exchange_->key_proof(self_); }
+  // Reads the cluster's keys again, as Exchange::reload_keys(), and announces this node's proofs of them.
+  Status reload_keys();
+  // Does a step of a change of the key on this node, and announces this node's proofs. Before it forgets a key, it
+  // waits for members whose proofs show only this key, some seconds at most: the registry may be late.
+  Status follow(const KeyOrder& order) override;
+  // Orders the step from another node, and waits until it is done there. Errors as follow(), and Exchange::call().
+  Status order(const std::string& node, const KeyOrder& order);
+  bool is_self(const Member& member) const { return member.node == self_; }
   // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
   // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.
   bool holds_key(const Member& member) const;
@@ -57,6 +66,8 @@ class Peers {
  private:
   Peers(Store& store, PulledFiles& own_pulls);
   std::vector<Member> reachable();
+  void announce_keys(const std::vector<std::string>& before);
+  void wait_for_proofs(const std::string& forgotten);
   void tell_left(const Registry& registry, const std::vector<Member>& members);
   std::vector<std::string> holders(const Digest& manifest);
   PeerSwarmsParts swarms_parts(Store& store, const LiveConfig& live);
@@ -64,7 +75,7 @@ class Peers {
   std::mutex mutex_;
   std::set<std::string> members_;  // as last seen; guarded by mutex_
   std::set<std::string> unlike_;   // logged nodes without a common provider; guarded by mutex_
-  std::atomic<const Registry*> registry_ = nullptr;
+  std::atomic<Registry*> registry_ = nullptr;
   PeerDirectory directory_;
   PeerCoding coding_;
   PeerAnswers answers_;

@@ -21,6 +21,7 @@
 //   restore    RestoreRequest   ProgressEvent                   RestoreReport
 //   origin     {}                                               OriginReport
 //   peers      {}                                               PeerList
+//   rotate_key RotateKeyRequest                                 RotateKeyReport
 #pragma once
 
 #include <optional>
@@ -315,6 +316,24 @@ struct PeerEntry {
 inline void fields(JsonFields& f, PeerEntry& m) {
   f("node", m.node)("name", m.name)("address", m.address)("provider", m.provider)("since", m.since);
   f("since_ns", m.since_ns);
+}
+
+// Changes the cluster's key on all nodes.
+struct RotateKeyRequest {
+  bool finish = false;  // without the nodes that are away
+};
+inline void fields(JsonFields& f, RotateKeyRequest& m) {
+  f("finish", m.finish);
+}
+struct RotateKeyReport {
+  std::string key;                 // name of the new key
+  std::string before;              // name of the old key
+  std::vector<std::string> nodes;  // names of the other nodes that use the new key
+  std::vector<std::string> away;   // names of nodes that may lack the new key
+  bool forgotten = false;          // no node accepts the old key any more
+};
+inline void fields(JsonFields& f, RotateKeyReport& m) {
+  f("key", m.key)("before", m.before)("nodes", m.nodes)("away", m.away)("forgotten", m.forgotten);
 }
 
 struct PeerList {

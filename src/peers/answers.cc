@@ -190,7 +190,11 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, const PeerRequest& 
   if (const auto* ask = std::get_if<AskChunks>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<AskBytes>(&asked)) return give(*ask);
   if (const auto* ask = std::get_if<PulledAsk>(&asked)) return reply_with(pulls_, *ask);
-  return Error{Errc::unsupported, "this node takes no part in swarms"};
+  if (const auto* order = std::get_if<KeyOrder>(&asked); order != nullptr && keys_ != nullptr) {
+    WEFT_CHECK(keys_->follow(*order));
+    return PeerReply{};
+  }
+  return Error{Errc::unsupported, "this node takes no part in that"};
 }
 
 Result<PeerReply> PeerAnswers::give(const AskManifest& ask) {

@@ -1,6 +1,7 @@
 // Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions,
-// and bytes of pulls, which are not verified. Requests of swarms go to a SwarmServer. Every other request is answered
-// at once: the exchange bounds the calls in work and the windows of the answers (src/net/calls/incoming.h).
+// bytes of pulls, which are not verified, and orders about the cluster's key. Requests of swarms go to a SwarmServer.
+// Every other request is answered at once: the exchange bounds the calls in work and the windows of the answers
+// (src/net/calls/incoming.h).
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include "peers/messages.h"
 #include "peers/swarm_server.h"
 #include "weft/cluster/exchange.h"
+#include "weft/cluster/key_change.h"
 #include "weft/cluster/pulled.h"
 #include "weft/store/store.h"
 
@@ -24,9 +26,10 @@ namespace weft {
 // Any thread.
 class PeerAnswers final : public PeerServer {
  public:
-  // The arguments outlive this. Without `pulls` there are none.
-  PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding, PulledFiles* pulls = nullptr)
-      : store_(store), directory_(directory), coding_(coding), pulls_(pulls) {}
+  // The arguments outlive this. Without `pulls` there are none, and without `keys` no order about keys is followed.
+  PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding, PulledFiles* pulls = nullptr,
+              KeyFollower* keys = nullptr)
+      : store_(store), directory_(directory), coding_(coding), pulls_(pulls), keys_(keys) {}
 
   // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable. Without `swarms`,
   // requests of swarms fail with Errc::unsupported.
@@ -49,6 +52,7 @@ class PeerAnswers final : public PeerServer {
   PeerDirectory& directory_;
   PeerCoding& coding_;
   PulledFiles* const pulls_;
+  KeyFollower* const keys_;
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
   SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;

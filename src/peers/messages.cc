@@ -82,6 +82,13 @@ struct Packer {
     const auto path = builder.CreateString(ask.path);
     return finish(wire::What::Pulled, wire::CreatePulled(builder, key, path, &note, ask.size, ask.offset, ask.length));
   }
+  flatbuffers::Offset<wire::Request> operator()(const KeyOrder& order) const {
+    const auto name = builder.CreateString(order.name);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(order.key.data());
+    const auto key = order.key.empty() ? 0 : builder.CreateVector(bytes, order.key.size());
+    return finish(wire::What::KeyOrder,
+                  wire::CreateKeyOrder(builder, static_cast<std::uint8_t>(order.step), name, key));
+  }
 
  private:
   template <class Table>
@@ -136,6 +143,17 @@ Result<PeerRequest> unpacked(const wire::Pulled& pulled) {
   return PeerRequest(std::move(ask));
 }
 
+Result<PeerRequest> unpacked(const wire::KeyOrder& table) {
+  KeyOrder order{static_cast<KeyStep>(table.step()), table.name()->str()};
+  if (order.step < KeyStep::accept || order.step > KeyStep::forget) return refused("an unknown step");
+  if (order.name.size() != kKeyNameDigits || order.name.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return refused("no name of a key");
+  if (table.key() != nullptr) order.key.assign(table.key()->begin(), table.key()->end());
+  if (order.key.size() > limits::kKeyFileMax || order.key.empty() == (order.step == KeyStep::accept))
+    return refused(fmt::format("a key of {} bytes", order.key.size()));
+  return PeerRequest(std::move(order));
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_request(const PeerRequest& request) {
@@ -167,6 +185,7 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
     return PeerRequest(std::move(want));
   }
   if (const auto* pulled = request.what_as_Pulled()) return unpacked(*pulled);
+  if (const auto* order = request.what_as_KeyOrder()) return unpacked(*order);
   return refused("a request of an unknown kind");
 }
 

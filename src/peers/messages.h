@@ -13,6 +13,7 @@
 #include "peers/swarm_messages.h"
 #include "weft/bytes/source.h"
 #include "weft/bytes/traffic.h"
+#include "weft/cluster/key_change.h"
 #include "weft/cluster/pulled.h"
 #include "weft/content.h"
 #include "weft/result.h"
@@ -61,8 +62,10 @@ struct Announce {
 struct AskHolders {
   Digest manifest;
 };
-// PulledAsk: check_pulled() accepts it.
-using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk>;
+// PulledAsk: check_pulled() accepts it. KeyOrder: a known step, a name of hexadecimal digits, and a key of
+// limits::kKeyFileMax bytes at most exactly if the step is `accept`.
+using PeerRequest =
+    std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk, KeyOrder>;
 
 std::vector<std::byte> encode_request(const PeerRequest& request);
 // Errc::invalid if the bytes are no request, or one of an unknown kind.

@@ -149,6 +149,8 @@ class ClusterRegistry final : public Registry {
     return claim_in_etcd(own_, {store_.cluster()->node, options_.self.name}, key, options_.lease, show);
   }
   std::vector<Member> members() const override { return mirror_.members(); }
+  std::vector<Member> left_members() const override { return mirror_.left_members(); }
+  void set_key_proof(std::string proof) override { membership_.set_key_proof(std::move(proof)); }
   RegistryStatus status() const override {
     RegistryStatus status;
     mirror_.fill(status);

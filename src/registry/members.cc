@@ -16,15 +16,18 @@ Worker::Pause renew_every(std::chrono::seconds lease) {
 
 void MemberList::reset(const std::vector<std::pair<std::uint64_t, Member>>& members) {
   std::lock_guard lock(mutex_);
-  known_.clear();
-  for (const auto& [revision, member] : members) known_[member.node] = {revision, member};
+  for (auto& [node, known] : known_) known = {0, std::nullopt, std::move(known.last)};
+  for (const auto& [revision, member] : members) known_[member.node] = {revision, member, member};
 }
 
 bool MemberList::set(std::uint64_t revision, const std::string& node, std::optional<Member> member) {
   std::lock_guard lock(mutex_);
   auto at = known_.find(node);
   if (at != known_.end() && at->second.revision >= revision) return false;
-  known_[node] = {revision, std::move(member)};
+  Known& known = known_[node];
+  if (member) known.last = *member;
+  known.revision = revision;
+  known.member = std::move(member);
   return true;
 }
 
@@ -33,6 +36,14 @@ std::vector<Member> MemberList::list() const {
   std::vector<Member> out;
   for (const auto& [node, known] : known_)
     if (known.member) out.push_back(*known.member);
+  return out;
+}
+
+std::vector<Member> MemberList::left() const {
+  std::lock_guard lock(mutex_);
+  std::vector<Member> out;
+  for (const auto& [node, known] : known_)
+    if (!known.member && !known.last.node.empty()) out.push_back(known.last);
   return out;
 }
 
@@ -50,28 +61,55 @@ void Membership::end() {
 }
 
 void Membership::begin(Member self) {
-  self.since_ns = now_ns();
-  if (!worker_.start([this, self = std::move(self)] { return round(self); })) worker_.wake();
+  {
+    const std::lock_guard lock(mutex_);
+    if (self_.node.empty()) {
+      self.since_ns = now_ns();
+      if (key_proof_) self.key_proof = *key_proof_;
+      self_ = std::move(self);
+    }
+  }
+  if (!worker_.start([this] { return round(); })) worker_.wake();
+}
+
+void Membership::set_key_proof(std::string proof) {
+  {
+    const std::lock_guard lock(mutex_);
+    key_proof_ = proof;
+    if (self_.node.empty()) return;
+    self_.key_proof = std::move(proof);
+  }
+  worker_.wake();
+}
+
+Member Membership::self() const {
+  const std::lock_guard lock(mutex_);
+  return self_;
+}
+
+Status Membership::put(const Member& self, std::uint64_t lease) {
+  std::string key = keys_.member(self.node);
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, seal(self, keys_.bound(key)), lease});
+  WEFT_CHECK(client_.txn(txn));
+  lease_ = lease;
+  put_ = self;
+  return {};
 }
 
 // Renews the lease. If the lease has expired, its key is gone too, so takes a new lease and puts the key again.
 Status Membership::renew(const Member& self) {
   if (lease_ != 0) {
     WEFT_TRY(etcd::LeaseAnswer answer, client_.keep_alive(lease_));
-    if (answer.ttl_s != 0) return {};
+    if (answer.ttl_s != 0) return self == put_ ? Status{} : put(self, lease_);
     lease_ = 0;
   }
   WEFT_TRY(etcd::LeaseAnswer granted, client_.grant_lease(static_cast<std::uint64_t>(ttl_.count())));
-  std::string key = keys_.member(self.node);
-  etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{key, seal(self, keys_.bound(key)), granted.id});
-  WEFT_CHECK(client_.txn(txn));
-  lease_ = granted.id;
-  return {};
+  return put(self, granted.id);
 }
 
-Result<Worker::Pause> Membership::round(const Member& self) {
-  const Status renewed = renew(self);
+Result<Worker::Pause> Membership::round() {
+  const Status renewed = renew(self());
   asked_(renewed.ok() || (renewed.error().code != Errc::unreachable && renewed.error().code != Errc::timed_out));
   if (!renewed.ok()) return renewed.error();
   return renew_every(ttl_);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,13 @@ class MemberList {
   // one of the node has no effect.
   bool set(std::uint64_t revision, const std::string& node, std::optional<Member> member);
   std::vector<Member> list() const;
+  std::vector<Member> left() const;  // members that have left, as they were last
 
  private:
   struct Known {
     std::uint64_t revision = 0;
     std::optional<Member> member;  // empty: it has left
+    Member last = {};              // without a node: it was no member
   };
   mutable std::mutex mutex_;
   std::map<std::string, Known> known_;  // guarded by mutex_
@@ -42,16 +45,25 @@ class Membership {
              std::function<void(bool)> asked);
   ~Membership() { end(); }
   void begin(Member self);  // self.node must be set. A further call checks the lease at once. No effect after end()
-  void end();               // leaves the cluster
+  // Puts another proof in place of that of begin(), before it or after. Any thread.
+  void set_key_proof(std::string proof);
+  void end();  // leaves the cluster
 
  private:
-  Result<Worker::Pause> round(const Member& self);
+  Result<Worker::Pause> round();
   Status renew(const Member& self);
+  Status put(const Member& self, std::uint64_t lease);
+  Member self() const;
   etcd::Client& client_;
   const RegistryKeys& keys_;
   const std::chrono::seconds ttl_;
   const std::function<void(bool)> asked_;
-  std::uint64_t lease_ = 0;  // 0: no lease. Used by the worker, and by end() after the worker
+  mutable std::mutex mutex_;
+  Member self_;                           // guarded by mutex_; without a node before begin()
+  std::optional<std::string> key_proof_;  // guarded by mutex_; of set_key_proof()
+  // Used by the worker, and by end() after the worker:
+  std::uint64_t lease_ = 0;  // 0: no lease
+  Member put_;               // as it is in etcd under the lease
   Worker worker_;
 };
 

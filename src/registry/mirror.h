@@ -56,6 +56,7 @@ class Mirror {
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
   void wait_until_tried(Clock::time_point deadline) const;  // waits for a try after the start or the last watch
   std::vector<Member> members() const { return members_.list(); }
+  std::vector<Member> left_members() const { return members_.left(); }
   void fill(RegistryStatus& status) const;
 
  private:

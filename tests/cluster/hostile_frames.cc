@@ -116,7 +116,7 @@ Result<std::vector<PeerRequest>> requests_for(Store& has) {
 }
 
 Frame hello_from(const EndpointAddress& address, std::uint64_t session, const net::Secret& key = net::Secret()) {
-  return net::Caller({key, "nobody", address, session}).hello();
+  return net::Caller({net::KeyRing(key), "nobody", address, session}).hello();
 }
 
 // Returns an unused address.

@@ -50,7 +50,7 @@ std::size_t Line::heard() const {
 }
 
 Status Talk::open(const net::Secret& key) {
-  const net::Caller caller({key, node_, line_.address(), number_});
+  const net::Caller caller({net::KeyRing(key), node_, line_.address(), number_});
   WEFT_CHECK(line_.say(caller.hello()));
   const auto welcome = line_.next(kPatience);
   if (!welcome) return silence();

@@ -120,10 +120,11 @@ TEST_CASE("hostile messages do not use unbounded memory or block other callers")
     for (unsigned i = 0; i < 50; ++i) on.attacker.send(random_bytes(1 + i * 160, i));
     for (const auto& message : on.recording.kept())
       for (std::size_t cut = 1; cut < message.size(); cut += 13) on.attacker.send(std::span(message).first(cut));
-    net::Self nobody{net::Secret(), "nobody", on.attacker.address(), 0};
+    net::Self nobody{net::KeyRing{net::Secret()}, "nobody", on.attacker.address(), 0};
     for (unsigned i = 0; i < 300; ++i) {
       nobody.address.back() = static_cast<std::byte>(i);  // most of these addresses do not exist
-      on.attacker.send(net::Caller(nobody.with_session(i + 1)).hello());
+      nobody.session = i + 1;
+      on.attacker.send(net::Caller(nobody).hello());
       CHECK(on.b->figures().half_open <= 64);
     }
     CHECK(ask(*on.a, at(*on.b, "b"), "echo").ok());

@@ -703,8 +703,22 @@ TEST_CASE("cluster: members come, are seen, and go") {
   auto members = a->registry().members();
   CHECK(members[0].node != members[1].node);
   for (const Member& member : members) CHECK(member.key_proof == "proof of " + member.name);
+  CHECK(a->registry().left_members().empty());
+  b->registry().set_key_proof("another proof");
+  const auto proof_of_b = [node = b->store().cluster()->node](const std::vector<Member>& of) {
+    const auto found = std::ranges::find(of, node, &Member::node);
+    return found == of.end() ? std::string("none") : found->key_proof;
+  };
+  CHECK(eventually([&] { return proof_of_b(a->registry().members()) == "another proof"; }));
+  CHECK(a->registry().members().size() == 2);
   b.reset();
   CHECK(eventually([&] { return a->registry().members().size() == 1; }));
+  CHECK(a->registry().left_members().size() == 1);
+  CHECK(proof_of_b(a->registry().left_members()) == "another proof");
+  b = world.node("b");
+  CHECK(eventually([&] { return a->registry().members().size() == 2; }));
+  CHECK(a->registry().left_members().empty());
+  CHECK(proof_of_b(a->registry().members()).starts_with("proof of "));
 }
 
 TEST_CASE("cluster: a store of another cluster, or with versions of its own, does not join") {

@@ -41,15 +41,18 @@ def options_defined(text):
 
 
 def help_of(*command):
-    done = run([WEFT, *command, "--help"])
+    done = run([WEFT, *" ".join(command).split(), "--help"])
     assert done.stderr == ""
     return done.stdout
 
 
-def commands():
-    """The names in the table of `weft --help`."""
-    table = re.split(r"^Commands:\n", help_of(), flags=re.M)[1].split("\n\n")[0]
-    return re.findall(r"^  ([a-z-]+) ", table, flags=re.M)
+def commands(group=""):
+    """The names in the table of `weft --help`, and "GROUP NAME" of those in the tables of its groups."""
+    parts = re.split(r"^Commands:\n", help_of(group), flags=re.M)
+    if len(parts) == 1:
+        return [group]
+    names = re.findall(r"^  ([a-z-]+) ", parts[1].split("\n\n")[0], flags=re.M)
+    return [found for name in names for found in commands(f"{group} {name}".strip())]
 
 
 @pytest.mark.parametrize("page", PAGES)

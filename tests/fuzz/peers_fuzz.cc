@@ -17,6 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzzing::require(std::get<Join>(*again) == *join, "a join encodes to itself");
     if (const auto* want = std::get_if<Want>(&*request))
       fuzzing::require(std::get<Want>(*again) == *want, "a want encodes to itself");
+    if (const auto* order = std::get_if<KeyOrder>(&*request))
+      fuzzing::require(std::get<KeyOrder>(*again) == *order, "an order about a key encodes to itself");
     if (const auto* pulled = std::get_if<PulledAsk>(&*request)) {
       fuzzing::require(std::get<PulledAsk>(*again) == *pulled, "a question about a pull encodes to itself");
       if (const auto got = decode_received(bytes, *pulled); got.ok())

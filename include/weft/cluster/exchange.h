@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "weft/bytes/window_memory.h"
+#include "weft/cluster/key_change.h"
 #include "weft/cluster/transport.h"
 #include "weft/deadline.h"
 #include "weft/result.h"
@@ -197,13 +198,15 @@ struct ExchangeOptions {
   std::uint16_t port = 0;
   // The transports of the endpoints, the best first. Empty: libfabric's, by the three options above.
   std::vector<MakeTransport> transports;
-  std::string node;              // this node's id
-  std::string key_file;          // the cluster's key: 32 to 4,096 bytes that only its owner can read
+  std::string node;  // this node's id
+  // The cluster's key: 32 to 4,096 bytes that only its owner can read. While the cluster changes its key, KEY_FILE.next
+  // or KEY_FILE.previous has a second key that is accepted too.
+  std::string key_file;
   PeerServer* server = nullptr;  // outlives the exchange; null: every call is refused
   unsigned threads = 4;          // threads that answer
 };
 
-// Errc::permission, Errc::invalid: the file is no key of a cluster, or other users can read it.
+// Errc::permission, Errc::invalid: the file, or one beside it, is no key of a cluster, or other users can read it.
 Status check_cluster_key(const std::string& key_file);
 
 class Exchange {
@@ -218,11 +221,27 @@ class Exchange {
 
   // Returns the addresses of this exchange, the best first.
   std::span<const Endpoint> endpoints() const;
-  // Returns the Member::key_proof of a node that holds this node's key of the cluster: 32 hex digits.
+  // Returns the Member::key_proof of a node that accepts the same keys as this node: 32 hex digits for each, separated
+  // by commas.
   std::string key_proof(std::string_view node) const;
+  // True if this is the Member::key_proof of a node that accepts a key of this node, so that they can call each other.
+  bool accepts_proof(std::string_view node, std::string_view proof) const;
+  // True if this Member::key_proof shows that the node accepts the key of this name, which this node accepts too.
+  bool shows_key(std::string_view node, std::string_view proof, std::string_view name) const;
+  // Returns public names of the accepted keys: 16 hex digits of their ids. The first key is the one that is proved.
+  std::vector<std::string> key_names() const;
+  // The files of the keys (weft/cluster/key_change.h), as they are now. Errors as check_cluster_key().
+  Result<KeyState> key_state() const;
+  // Returns an order to accept the key of this name, which this node proves or accepts as the next one; "": a new key.
+  Result<KeyOrder> key_order(const std::string& name) const;
+  // Does a step of a change of the key in the files, and then as reload_keys(). Errors as KeyFollower::follow().
+  Status change_key(const KeyOrder& order);
+  // Reads the keys again. Sessions with a key that is still accepted go on, the others end, and their calls are made
+  // again in new sessions. After an error, nothing has changed.
+  Status reload_keys();
 
   // Connects if there is no session. Errc::unsupported: the provider is not one of endpoints(). Errc::timed_out at the
-  // deadline. Errc::permission: the peer at this address does not hold the cluster's key, or is another node.
+  // deadline. Errc::permission: the peer at this address accepts no key of this node, or is another node.
   // Errc::busy: the peer is overloaded. Other errors are those of the peer's server. A session that the peer has
   // forgotten is replaced. With `on_sign`, each sign of life moves the deadline: it is then as far away as at the call.
   Result<std::unique_ptr<Answer>> call(const PeerAddress& peer, std::span<const std::byte> request, Deadline deadline,

@@ -35,7 +35,8 @@ struct Member {
   std::string address;   // addresses of its transports, as their providers write them, separated by commas; or empty
   std::string provider;  // providers of these addresses; or empty
   std::uint64_t since_ns = 0;
-  std::string key_proof = {};  // proves the cluster's key to holders of the key (Exchange::key_proof); or empty
+  std::string key_proof =
+      {};  // proves the accepted keys of the cluster to their holders (Exchange::key_proof); or empty
   bool operator==(const Member&) const = default;
 };
 
@@ -124,6 +125,12 @@ class Registry : public FlushRecords {
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;
   virtual RegistryStatus status() const = 0;
+
+  // Members that have left the cluster since this daemon started, as they were last.
+  virtual std::vector<Member> left_members() const { return {}; }
+  // Announces another Member::key_proof of this node. Returns at once: the other nodes see it when etcd has it, and
+  // without a cluster nobody does.
+  virtual void set_key_proof(std::string /*proof*/) {}
 };
 
 // Returns the registry of a store without a cluster. `memory` records flushes in this store (ClusterStore::memory()).

@@ -5,8 +5,8 @@
 
 #include "base/plain_text.h"
 #include "base/text.h"
-#include "cli/commands/carry_state.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/carry_state.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/machine_key.h"
 #include "cli/shared/mounts.h"

@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/completions.h"
+#include "cli/shared/completions.h"
 
 namespace weft {
 namespace {

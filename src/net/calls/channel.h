@@ -28,6 +28,7 @@ class Channel {
   ~Channel() { transport_.remove_peer(peer_); }
 
   const std::string& node() const { return session_.ends().node; }  // the peer's, proved
+  const Bytes32& key_id() const { return session_.ends().key_id; }  // of the cluster's key that both have proved
   std::uint64_t number() const { return number_; }                  // in frames to this node
   PeerId peer() const { return peer_; }
   Transport& transport() const { return transport_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,7 +14,8 @@
 #include "net/calls/begun_calls.h"
 #include "net/calls/incoming.h"
 #include "net/calls/outgoing.h"
-#include "net/session/key_proof.h"
+#include "net/session/cluster_keys.h"
+#include "net/session/key_files.h"
 
 namespace weft {
 namespace net {
@@ -25,8 +27,9 @@ class End {
 
   // Makes the transport. Messages that arrive before begin() are dropped.
   Status listen(const MakeTransport& make);
-  // Once, after listen(). `landings` belong to this transport, or to one that ends after it.
-  void begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings);
+  // Once, after listen(). `keys` outlives this. `landings` belong to this transport, or to one that ends after it.
+  void begin(const ExchangeOptions& options, const LiveKeys& keys, std::shared_ptr<LandingPool> landings);
+  void end_sessions_without(const KeyRing& keys);
   void close();  // waits for answers in work; afterwards messages are dropped
 
   Transport& transport() const { return *transport_; }
@@ -50,12 +53,17 @@ Status End::listen(const MakeTransport& make) {
   return {};
 }
 
-void End::begin(const ExchangeOptions& options, const Secret& key, std::shared_ptr<LandingPool> landings) {
-  const Self identity{key, options.node, transport_->address(), 0};
+void End::begin(const ExchangeOptions& options, const LiveKeys& keys, std::shared_ptr<LandingPool> landings) {
+  const Identity identity{&keys, options.node, transport_->address()};
   outgoing_.emplace(*transport_, identity, std::move(landings));
   begun_.emplace(*outgoing_);
   incoming_.emplace(*transport_, identity, options.server, options.threads);
   open_.store(true, std::memory_order_release);
+}
+
+void End::end_sessions_without(const KeyRing& keys) {
+  outgoing_->end_sessions_without(keys);
+  incoming_->end_sessions_without(keys);
 }
 
 void End::close() {
@@ -85,22 +93,25 @@ void End::add_to(ExchangeFigures& figures) const {
 }  // namespace net
 
 struct Exchange::Impl {
-  explicit Impl(const net::Secret& key) : proofs(key) {}
+  Impl(std::string file, net::KeyRing ring) : key_file(std::move(file)), keys(std::move(ring)) {}
   ~Impl();
-  Status add_end(const ExchangeOptions& options, const net::Secret& key, const MakeTransport& make);
+  Status add_end(const ExchangeOptions& options, const MakeTransport& make);
   Result<net::End*> end_for(const PeerAddress& peer) const;
+  Status reload_keys();  // with `changing` held
 
-  const net::KeyProofs proofs;
+  const std::string key_file;
+  net::LiveKeys keys;
+  std::mutex changing;  // held while the files of the keys change or are read
   std::vector<Endpoint> endpoints;
   std::vector<std::unique_ptr<net::End>> ends;  // in the order of endpoints
   std::shared_ptr<net::LandingPool> landings;   // of the first end; all ends read into them
 };
 
-Status Exchange::Impl::add_end(const ExchangeOptions& options, const net::Secret& key, const MakeTransport& make) {
+Status Exchange::Impl::add_end(const ExchangeOptions& options, const MakeTransport& make) {
   auto end = std::make_unique<net::End>();
   WEFT_CHECK(end->listen(make));
   if (!landings) landings = std::make_shared<net::LandingPool>(end->transport());
-  end->begin(options, key, landings);
+  end->begin(options, keys, landings);
   endpoints.push_back({end->transport().provider(), end->transport().address()});
   ends.push_back(std::move(end));
   return {};
@@ -121,7 +132,57 @@ std::span<const Endpoint> Exchange::endpoints() const {
 }
 
 std::string Exchange::key_proof(std::string_view node) const {
-  return impl_->proofs.of(node);
+  const auto ring = impl_->keys.get();
+  std::string proofs;
+  for (const net::ClusterKey& key : ring->keys()) proofs += (proofs.empty() ? "" : ",") + key.proofs().of(node);
+  return proofs;
+}
+
+bool Exchange::accepts_proof(std::string_view node, std::string_view proof) const {
+  const auto ring = impl_->keys.get();
+  return std::ranges::any_of(ring->keys(), [&](const net::ClusterKey& key) {
+    return proof.find(key.proofs().of(node)) != std::string_view::npos;
+  });
+}
+
+bool Exchange::shows_key(std::string_view node, std::string_view proof, std::string_view name) const {
+  const auto ring = impl_->keys.get();
+  return std::ranges::any_of(ring->keys(), [&](const net::ClusterKey& key) {
+    return key.name() == name && proof.find(key.proofs().of(node)) != std::string_view::npos;
+  });
+}
+
+std::vector<std::string> Exchange::key_names() const {
+  const auto ring = impl_->keys.get();
+  std::vector<std::string> names;
+  for (const net::ClusterKey& key : ring->keys()) names.push_back(key.name());
+  return names;
+}
+
+Result<KeyState> Exchange::key_state() const {
+  return net::read_key_state(impl_->key_file);
+}
+
+Result<KeyOrder> Exchange::key_order(const std::string& name) const {
+  return name.empty() ? Result<KeyOrder>(net::new_key_order()) : net::read_key_order(impl_->key_file, name);
+}
+
+Status Exchange::change_key(const KeyOrder& order) {
+  const std::lock_guard lock(impl_->changing);
+  WEFT_CHECK(net::change_key_files(impl_->key_file, order));
+  return impl_->reload_keys();
+}
+
+Status Exchange::reload_keys() {
+  const std::lock_guard lock(impl_->changing);
+  return impl_->reload_keys();
+}
+
+Status Exchange::Impl::reload_keys() {
+  WEFT_TRY(net::KeyRing ring, net::read_key_ring(key_file));
+  keys.set(ring);
+  for (const auto& end : ends) end->end_sessions_without(ring);
+  return {};
 }
 
 Result<net::End*> Exchange::Impl::end_for(const PeerAddress& peer) const {
@@ -177,11 +238,11 @@ MakeTransport over(const std::string& provider, const ExchangeOptions& options) 
   };
 }
 
-Status add_fabric_ends(Exchange::Impl& to, const ExchangeOptions& options, const net::Secret& key) {
-  WEFT_CHECK(to.add_end(options, key, over(options.provider, options)));
+Status add_fabric_ends(Exchange::Impl& to, const ExchangeOptions& options) {
+  WEFT_CHECK(to.add_end(options, over(options.provider, options)));
   const std::string first = to.endpoints.front().provider;
   if (options.provider != "auto" || is_over_tcp(first)) return {};
-  if (const Status also = to.add_end(options, key, over("auto-tcp", options)); !also.ok())
+  if (const Status also = to.add_end(options, over("auto-tcp", options)); !also.ok())
     log_warning("nodes without provider {} cannot reach this node: {}", first, also.error().message);
   return {};
 }
@@ -189,17 +250,17 @@ Status add_fabric_ends(Exchange::Impl& to, const ExchangeOptions& options, const
 }  // namespace
 
 Status check_cluster_key(const std::string& key_file) {
-  WEFT_CHECK(net::read_cluster_key(key_file));
+  WEFT_CHECK(net::read_key_ring(key_file));
   return {};
 }
 
 Result<std::unique_ptr<Exchange>> Exchange::open(const ExchangeOptions& options) {
-  WEFT_TRY(const net::Secret key, net::read_cluster_key(options.key_file));
+  WEFT_TRY(net::KeyRing ring, net::read_key_ring(options.key_file));
   if (options.node.empty() || options.node.size() > limits::kNodeIdMax)
     return Error{Errc::invalid, "a node's id: expected 1 to 64 bytes"};
-  auto made = std::make_unique<Impl>(key);
-  if (options.transports.empty()) WEFT_CHECK(add_fabric_ends(*made, options, key));
-  for (const MakeTransport& make : options.transports) WEFT_CHECK(made->add_end(options, key, make));
+  auto made = std::make_unique<Impl>(options.key_file, std::move(ring));
+  if (options.transports.empty()) WEFT_CHECK(add_fabric_ends(*made, options));
+  for (const MakeTransport& make : options.transports) WEFT_CHECK(made->add_end(options, make));
   return std::make_unique<Exchange>(std::move(made));
 }
 

@@ -7,11 +7,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "net/calls/outgoing.h"
-#include "net/session/handshake_messages.h"
 
 namespace weft::net {
 
-Incoming::Incoming(Transport& transport, Self identity, PeerServer* server, unsigned threads)
+Incoming::Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads)
     : transport_(transport), identity_(std::move(identity)), server_(server), windows_(transport) {
   workers_.emplace(std::max(threads, 1U));
   keeper_ = std::thread([this] { keep(); });
@@ -56,6 +55,16 @@ void Incoming::close() {
   tell_server();
 }
 
+void Incoming::end_sessions_without(const KeyRing& keys) {
+  std::vector<LinkPtr> links;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [session, link] : links_)
+      if (keys.find(link->channel().key_id()) == nullptr) links.push_back(link);
+  }
+  for (const LinkPtr& link : links) end(link);
+}
+
 Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(session);
@@ -65,7 +74,7 @@ Incoming::LinkPtr Incoming::find(std::uint64_t session) const {
 // Queues a hello for the keeper thread: the reply takes two multiplications on a curve, too long for the transport's
 // thread.
 bool Incoming::queue_hello(const FrameView& frame) {
-  Hello hello{frame.bytes(), is_proved(identity_.cluster_key, frame)};
+  Hello hello{frame.bytes(), is_proved(*identity_.keys->get(), frame)};
   const std::size_t waiting_max = hello.proved ? limits::kPeerHellosMax : limits::kPeerStrangersMax;
   {
     const std::lock_guard lock(mutex_);
@@ -82,23 +91,22 @@ void Incoming::welcome(const Hello& hello) {
   if (!frame.ok()) return refuse();
   if (hello.proved && welcome_again(*frame)) return;
   const std::uint64_t session = random_session();
-  auto answerer = Answerer::answer(identity_.with_session(session), *frame);
+  auto answerer = Answerer::answer(identity_.in_session(session), *frame);
   if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
   const auto peer = transport_.add_peer(answerer->caller_address());
   if (!peer.ok()) return refuse();
-  if (const auto from = decode_hello(frame->payload); from.ok()) log_refusal(from->node, hello.proved, *answerer);
+  log_refusal(*answerer);
   const std::vector<std::byte> welcome = answerer->welcome();
   add_half_open(session, {std::move(*answerer), *peer, hello.proved, {frame->tag.begin(), frame->tag.end()}, welcome});
   static_cast<void>(transport_.send(*peer, welcome));
 }
 
-// Another version may prove its hellos in another way.
-void Incoming::log_refusal(const std::string& node, bool proved, const Answerer& answerer) {
+void Incoming::log_refusal(const Answerer& answerer) {
   const Status& accepted = answerer.accepted();
-  if ((proved && accepted.ok()) || !refusal_lines_.due(node)) return;
-  if (!accepted.ok()) return log_warning("{}: it is refused", accepted.error().message);
+  if (accepted.ok() || !refusal_lines_.due(answerer.caller())) return;
+  if (accepted.error().code == Errc::unsupported) return log_warning("{}: it is refused", accepted.error().message);
   log_warning("a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused",
-              printable(node));
+              printable(answerer.caller()));
 }
 
 // True if this hello was answered already. Sends the same welcome again.
@@ -166,7 +174,7 @@ void Incoming::add_session(Session session, PeerId peer) {
   if (before) end(before);
   if (unused) end(unused);
   const std::lock_guard lock(mutex_);
-  if (ending_) return;
+  if (ending_ || identity_.keys->get()->find(link->channel().key_id()) == nullptr) return;
   session_of_[link->channel().node()] = link->channel().number();
   links_[link->channel().number()] = std::move(link);
 }

@@ -37,11 +37,13 @@ namespace weft::net {
 class Incoming {
  public:
   // `transport` and `server` outlive this; `server` may be null.
-  Incoming(Transport& transport, Self identity, PeerServer* server, unsigned threads);
+  Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads);
   ~Incoming();  // calls close()
 
   // False if the frame is of no incoming session, or is invalid.
   bool receive(const FrameView& frame);
+  // Ends the sessions that were made with a key that `keys` lacks. Their callers make new ones.
+  void end_sessions_without(const KeyRing& keys);
   void close();  // waits for answers in work; then closes all windows and sessions
   // Sends a reply that was given after PeerServer::receive() had returned. Returns at once.
   void reply_later(std::shared_ptr<OwedReply> owed);
@@ -72,7 +74,7 @@ class Incoming {
   void welcome(const Hello& hello);
   bool welcome_again(const FrameView& hello);
   bool admits(const EndpointAddress& address, bool proved);
-  void log_refusal(const std::string& node, bool proved, const Answerer& answerer);
+  void log_refusal(const Answerer& answerer);
   void add_half_open(std::uint64_t session, HalfOpen half);
   void add_session(Session session, PeerId peer);
   void end(const LinkPtr& link);
@@ -105,7 +107,7 @@ class Incoming {
   void tell_server();
 
   Transport& transport_;
-  const Self identity_;
+  const Identity identity_;
   PeerServer* const server_;
   WindowBudget windows_;
   const std::shared_ptr<ReplyGate> gate_ = std::make_shared<ReplyGate>(*this);

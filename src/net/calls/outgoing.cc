@@ -132,8 +132,7 @@ Outgoing::Peer& Outgoing::peer_of(const PeerAddress& address) {
 
 Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, Deadline deadline) {
   WEFT_TRY(const PeerId peer, transport_.add_peer(address.address));
-  const std::uint64_t session = random_session();
-  auto agreed = shake_hands(peer, session, deadline);
+  auto agreed = shake_hands(peer, deadline);
   if (!agreed.ok()) log_refusal(address.node, agreed.error());
   if (agreed.ok() && agreed->session.ends().node != address.node)
     agreed = Error{Errc::permission, fmt::format("expected this node, got {}", agreed->session.ends().node)};
@@ -141,11 +140,18 @@ Result<std::shared_ptr<CallLink>> Outgoing::connect(const PeerAddress& address, 
     transport_.remove_peer(peer);
     return Error{agreed.error().code, fmt::format("peer {}: {}", address.node, agreed.error().message)};
   }
+  const std::uint64_t session = agreed->session.ends().ours;
   auto link = std::make_shared<CallLink>(transport_, peer, std::move(agreed->session), read_bytes_);
+  bool forgotten = false;
   {
     const std::lock_guard lock(mutex_);
     if (ending_) return ended_error();
     links_[session] = link;
+    forgotten = identity_.keys->get()->find(link->channel().key_id()) == nullptr;
+  }
+  if (forgotten) {  // since the handshake began: the call is made again
+    drop(link);
+    return link;
   }
   if (Status sent = send_frame(transport_, peer, agreed->confirm, deadline); !sent.ok()) {
     drop(link);
@@ -161,24 +167,37 @@ void Outgoing::log_refusal(const std::string& node, const Error& error) {
   log_warning("peer {}: its daemon does not hold this node's key of the cluster: they refuse each other", node);
 }
 
-Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, std::uint64_t session, Deadline deadline) {
-  const Caller caller(identity_.with_session(session));
+// A node that was away while the cluster changed its key knows only the previous one. Its welcome names that key, and
+// the call is made with it as long as this node accepts it.
+Result<Caller::Agreed> Outgoing::shake_hands(PeerId peer, Deadline deadline) {
+  Self self = identity_.in_session(random_session());
+  for (bool again = false;; again = true) {
+    const Caller caller(self);
+    WEFT_TRY(const std::vector<std::byte> welcome, greet(peer, caller, self.session, deadline));
+    WEFT_TRY(const FrameView frame, parse_frame(welcome));
+    auto agreed = caller.welcomed(frame);
+    if (agreed.ok() || agreed.error().code != Errc::permission || again) return agreed;
+    const auto named = key_named_by(frame, self.keys);
+    if (!named || *named == self.keys.proving().id()) return agreed;
+    self = {self.keys.proving_by(*named), self.node, self.address, random_session()};
+  }
+}
+
+// Returns the welcome to the caller's hello.
+Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, const Caller& caller, std::uint64_t session,
+                                               Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     welcomes_[session];
   }
-  auto welcome = greet(peer, session, caller.hello(), deadline);
-  {
-    const std::lock_guard lock(mutex_);
-    welcomes_.erase(session);
-  }
-  if (!welcome.ok()) return std::move(welcome).error();
-  WEFT_TRY(const FrameView frame, parse_frame(*welcome));
-  return caller.welcomed(frame);
+  auto welcome = send_hello(peer, session, caller.hello(), deadline);
+  const std::lock_guard lock(mutex_);
+  welcomes_.erase(session);
+  return welcome;
 }
 
-Result<std::vector<std::byte>> Outgoing::greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
-                                               Deadline deadline) {
+Result<std::vector<std::byte>> Outgoing::send_hello(PeerId peer, std::uint64_t session,
+                                                    const std::vector<std::byte>& hello, Deadline deadline) {
   const std::uint64_t failures = transport_.failures(peer);
   for (auto pause = kGreetAgainMin;; pause = std::min(2 * pause, kGreetAgainMax)) {
     const Status sent = transport_.send(peer, hello);
@@ -236,6 +255,16 @@ void Outgoing::drop(const std::shared_ptr<CallLink>& link) {
   link->lose();
   // The link's reads end now, although answers may still hold the link.
   transport_.remove_peer(link->channel().peer());
+}
+
+void Outgoing::end_sessions_without(const KeyRing& keys) {
+  std::vector<std::shared_ptr<CallLink>> links;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [session, link] : links_)
+      if (keys.find(link->channel().key_id()) == nullptr) links.push_back(link);
+  }
+  for (const auto& link : links) drop(link);
 }
 
 void Outgoing::close() {

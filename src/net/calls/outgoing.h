@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kConnectsMax = 2;
 class Outgoing {
  public:
   // `transport` outlives this.
-  Outgoing(Transport& transport, Self identity, std::shared_ptr<LandingPool> landings)
+  Outgoing(Transport& transport, Identity identity, std::shared_ptr<LandingPool> landings)
       : transport_(transport), identity_(std::move(identity)), landings_(std::move(landings)) {}
 
   // As Exchange::call.
@@ -52,6 +52,8 @@ class Outgoing {
 
   // False if the frame is of no outgoing session, or is invalid.
   bool receive(const FrameView& frame);
+  // Ends the sessions that were made with a key that `keys` lacks. Their calls are made again in new sessions.
+  void end_sessions_without(const KeyRing& keys);
   void close();  // ends all sessions, and attempts to make one
   void add_to(ExchangeFigures& figures) const;
 
@@ -70,15 +72,16 @@ class Outgoing {
   };
   Peer& peer_of(const PeerAddress& address);
   Result<std::shared_ptr<CallLink>> connect(const PeerAddress& address, Deadline deadline);
-  Result<Caller::Agreed> shake_hands(PeerId peer, std::uint64_t session, Deadline deadline);
-  Result<std::vector<std::byte>> greet(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
-                                       Deadline deadline);
+  Result<Caller::Agreed> shake_hands(PeerId peer, Deadline deadline);
+  Result<std::vector<std::byte>> greet(PeerId peer, const Caller& caller, std::uint64_t session, Deadline deadline);
+  Result<std::vector<std::byte>> send_hello(PeerId peer, std::uint64_t session, const std::vector<std::byte>& hello,
+                                            Deadline deadline);
   void log_refusal(const std::string& node, const Error& error);
   void drop(const std::shared_ptr<CallLink>& link);
   std::shared_ptr<CallLink> find(std::uint64_t session) const;
 
   Transport& transport_;
-  const Self identity_;
+  const Identity identity_;
   const std::shared_ptr<LandingPool> landings_;
   std::atomic<std::uint64_t> calls_{0}, handshakes_{0}, read_bytes_{0};
 

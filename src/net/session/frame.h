@@ -1,9 +1,9 @@
 // The envelope of every message between daemons, all numbers little-endian:
 //   magic "WFT1" · kind u8 · zero u8 · epoch u16 · session u64 · counter u64 · payload · tag (16 bytes)
-// In a session the payload is encrypted with the sender's key and the counter as nonce (ChaCha20-Poly1305, RFC 8439),
-// and `tag` authenticates all bytes before it. Handshake frames are not encrypted. The tag of a hello is made with the
-// cluster's key. The tags of welcome and confirm are zero, because these frames hold proofs in their payload. A frame
-// fits into one message of the transport. Pure: bytes in, views out. Every byte is hostile.
+// In a session, confirm included, the payload is encrypted with the sender's key and the counter as nonce
+// (ChaCha20-Poly1305, RFC 8439), and `tag` authenticates all bytes before it. The payloads of hello and welcome are
+// plain, and their tags end Noise messages (handshake.h). A frame fits into one message of the transport. Pure: bytes
+// in, views out. Every byte is hostile.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct FrameHeader {
   FrameKind kind = FrameKind::message;
   std::uint16_t epoch = 0;    // of the session's keys
   std::uint64_t session = 0;  // the receiver's number of the session; 0 in a hello
-  std::uint64_t counter = 0;  // grows with each frame of a direction; 0 in a handshake
+  std::uint64_t counter = 0;  // grows with each frame of a direction; 0 in hello, welcome and confirm
 };
 
 using FrameTag = std::array<std::byte, kFrameTagBytes>;

@@ -9,51 +9,69 @@
 namespace weft::net {
 namespace {
 
-// The hello and the welcome without its proof, as both sides know them. Proofs and session keys are derived from these.
-class Transcript {
- public:
-  Transcript(std::span<const std::byte> hello_payload, WelcomeMessage welcome) : hello_(hello_payload) {
-    welcome.proof = {};
-    welcome_ = encode_welcome(welcome);
-  }
-  Bytes32 proof(const Secret& cluster_key, std::string_view purpose) const {
-    const std::array parts{hello_, std::span<const std::byte>(welcome_)};
-    return keyed_hash(cluster_key, purpose, parts);
-  }
-  Secret session_key(const Secret& cluster_key, const Secret& agreed, std::string_view purpose) const {
-    const std::array parts{hello_, std::span<const std::byte>(welcome_), std::span<const std::byte>(agreed.bytes())};
-    return derive(cluster_key, purpose, parts);
-  }
-
- private:
-  std::span<const std::byte> hello_;
-  std::vector<std::byte> welcome_;
-};
-
-constexpr std::string_view kHelloTag = "weft handshake hello";
-constexpr std::string_view kWelcomeProof = "weft handshake welcome";
-constexpr std::string_view kConfirmProof = "weft handshake confirm";
-constexpr std::string_view kCallerKey = "weft session caller to answerer";
-constexpr std::string_view kAnswererKey = "weft session answerer to caller";
-
-FrameTag hello_tag(const Secret& cluster_key, std::span<const std::byte> authenticated) {
-  const Bytes32 hash = keyed_hash(cluster_key, kHelloTag, std::span(&authenticated, 1));
-  FrameTag tag{};
-  std::copy_n(hash.begin(), tag.size(), tag.begin());
-  return tag;
-}
-
 Error wrong_key() {
   return {Errc::permission, "a handshake: the other does not hold this cluster's key"};
 }
 
+// Returns the hash of all fields of a welcome but the proof.
+Bytes32 hash_of(WelcomeMessage welcome) {
+  welcome.proof = {};
+  const std::vector<std::byte> bytes = encode_welcome(welcome);
+  const std::span<const std::byte> part(bytes);
+  return keyed_hash(Secret(), "weft welcome", std::span(&part, 1));
+}
+
+using NoiseMessage = std::vector<std::byte>;
+
+NoiseMessage message_in(const HelloMessage& hello, const FrameView& frame) {
+  NoiseMessage message(hello.key.begin(), hello.key.end());
+  message.insert(message.end(), frame.tag.begin(), frame.tag.end());
+  return message;
+}
+
+NoiseMessage message_in(const WelcomeMessage& welcome, const FrameView& frame) {
+  NoiseMessage message(welcome.key.begin(), welcome.key.end());
+  message.insert(message.end(), welcome.proof.begin(), welcome.proof.end());
+  message.insert(message.end(), frame.tag.begin(), frame.tag.end());
+  return message;
+}
+
+// Puts the tag of a Noise message at the end of its frame.
+void end_with_tag(std::vector<std::byte>& frame, const NoiseMessage& message) {
+  std::ranges::copy(std::span(message).last(kFrameTagBytes), tag_of(frame).begin());
+}
+
+std::vector<std::byte> hello_without_tag(const Self& self, const EphemeralKey& ephemeral) {
+  const HelloMessage hello{self.node, self.keys.proving().id(), ephemeral.public_part(), self.session, self.address};
+  return make_frame({FrameKind::hello, 0, 0, 0}, encode_hello(hello));
+}
+
+std::span<const std::byte> prologue_of(const std::vector<std::byte>& hello) {
+  return std::span(hello).first(hello.size() - kFrameTagBytes);
+}
+
+// A hello that proves one of our keys.
+struct ProvedHello {
+  const ClusterKey* key;
+  NNpsk0 noise;
+};
+
+Result<ProvedHello> prove(const KeyRing& keys, const HelloMessage& hello, const FrameView& frame) {
+  const ClusterKey* const key = keys.find(hello.key_id);
+  if (key == nullptr) return wrong_key();
+  ProvedHello proved{key, NNpsk0(NNpsk0::Role::responder, frame.authenticated, key->psk())};
+  if (!proved.noise.read(message_in(hello, frame)).ok()) return wrong_key();
+  return proved;
+}
+
 }  // namespace
 
-Caller::Caller(Self self) : self_(std::move(self)) {
-  const HelloMessage hello{self_.node, random_bytes(), ephemeral_.public_part(), self_.session, self_.address};
-  hello_ = make_frame({FrameKind::hello, 0, 0, 0}, encode_hello(hello));
-  const std::span<const std::byte> all(hello_);
-  std::ranges::copy(hello_tag(self_.cluster_key, all.first(all.size() - kFrameTagBytes)), tag_of(hello_).begin());
+Caller::Caller(Self self)
+    : self_(std::move(self)),
+      hello_(hello_without_tag(self_, ephemeral_)),
+      noise_(NNpsk0::Role::initiator, prologue_of(hello_), self_.keys.proving().psk()) {
+  const auto message = noise_.write(ephemeral_, {});
+  if (message.ok()) end_with_tag(hello_, *message);  // an initiator's write never fails
 }
 
 Result<Caller::Agreed> Caller::welcomed(const FrameView& frame) const {
@@ -61,46 +79,66 @@ Result<Caller::Agreed> Caller::welcomed(const FrameView& frame) const {
     return Error{Errc::invalid, "a handshake: expected a welcome to this call"};
   WEFT_TRY(WelcomeMessage welcome, decode_welcome(frame.payload));
   WEFT_CHECK(check_version(welcome.version, welcome.node));
-  WEFT_TRY(const FrameView hello, parse_frame(hello_));
-  const Transcript said(hello.payload, welcome);
-  if (!equal_in_constant_time(said.proof(self_.cluster_key, kWelcomeProof), welcome.proof)) return wrong_key();
+  NNpsk0 noise = noise_;
+  const auto hash = noise.read(message_in(welcome, frame));
+  if (!hash.ok() || !equal_in_constant_time(*hash, hash_of(welcome))) return wrong_key();
   if (welcome.node == self_.node) return Error{Errc::permission, "a handshake: a node called itself"};
-  WEFT_TRY(const Secret agreed, ephemeral_.agree(welcome.key));
-  Session session({self_.session, welcome.session, std::move(welcome.node), {}},
-                  said.session_key(self_.cluster_key, agreed, kCallerKey),
-                  said.session_key(self_.cluster_key, agreed, kAnswererKey));
-  const Bytes32 proof = said.proof(self_.cluster_key, kConfirmProof);
-  return Agreed{std::move(session), make_frame({FrameKind::confirm, 0, welcome.session, 0}, encode_confirm(proof))};
+  const auto [to_responder, to_initiator] = noise.split();
+  Session session({self_.session, welcome.session, std::move(welcome.node), {}, self_.keys.proving().id()},
+                  to_responder, to_initiator);
+  WEFT_TRY(std::vector<std::byte> confirm, session.seal(FrameKind::confirm, {}));
+  return Agreed{std::move(session), std::move(confirm)};
 }
 
-bool is_proved(const Secret& cluster_key, const FrameView& hello) {
-  return equal_in_constant_time(hello_tag(cluster_key, hello.authenticated), hello.tag);
+std::optional<Bytes32> key_named_by(const FrameView& frame, const KeyRing& keys) {
+  const auto welcome = decode_welcome(frame.payload);
+  if (frame.header.kind != FrameKind::welcome || !welcome.ok() || keys.find(welcome->key_id) == nullptr)
+    return std::nullopt;
+  return welcome->key_id;
+}
+
+bool is_proved(const KeyRing& keys, const FrameView& frame) {
+  const auto hello = decode_hello(frame.payload);
+  return hello.ok() && prove(keys, *hello, frame).ok();
 }
 
 Result<Answerer> Answerer::answer(const Self& self, const FrameView& frame) {
   if (frame.header.kind != FrameKind::hello) return Error{Errc::invalid, "a handshake: expected a hello"};
   WEFT_TRY(HelloMessage hello, decode_hello(frame.payload));
-  Status accepted = check_version(hello.version, hello.node);
+  Answerer made;
+  made.caller_ = hello.node;
+  made.caller_address_ = hello.address;
+  made.ours_ = self.session;
+  made.accepted_ = check_version(hello.version, hello.node);
+  WelcomeMessage welcome{self.node, self.keys.proving().id(), {}, self.session, {}};
+  const auto framed = [&] { return make_frame({FrameKind::welcome, 0, hello.session, 0}, encode_welcome(welcome)); };
+  auto proved = prove(self.keys, hello, frame);
+  if (made.accepted_.ok() && !proved.ok()) made.accepted_ = proved.error();
+  if (!made.accepted_.ok()) {
+    made.welcome_ = framed();
+    return made;
+  }
   const EphemeralKey ephemeral;
-  WEFT_TRY(const Secret agreed, ephemeral.agree(hello.key));
-  WelcomeMessage welcome{self.node, random_bytes(), ephemeral.public_part(), self.session, {}};
-  const Transcript said(frame.payload, welcome);
-  welcome.proof = said.proof(self.cluster_key, kWelcomeProof);
-  Session session({self.session, hello.session, std::move(hello.node), hello.address},
-                  said.session_key(self.cluster_key, agreed, kAnswererKey),
-                  said.session_key(self.cluster_key, agreed, kCallerKey));
-  return Answerer(make_frame({FrameKind::welcome, 0, hello.session, 0}, encode_welcome(welcome)),
-                  std::move(hello.address), std::move(accepted), said.proof(self.cluster_key, kConfirmProof),
-                  std::move(session));
+  welcome.key_id = proved->key->id();
+  welcome.key = ephemeral.public_part();
+  WEFT_TRY(const NoiseMessage message, proved->noise.write(ephemeral, hash_of(welcome)));
+  std::ranges::copy(std::span(message).subspan(welcome.key.size(), welcome.proof.size()), welcome.proof.begin());
+  made.welcome_ = framed();
+  end_with_tag(made.welcome_, message);
+  const auto [to_responder, to_initiator] = proved->noise.split();
+  made.session_.emplace(
+      Session::Ends{self.session, hello.session, std::move(hello.node), std::move(hello.address), proved->key->id()},
+      to_initiator, to_responder);
+  return made;
 }
 
 Result<Session> Answerer::confirmed(const FrameView& frame) const {
-  if (frame.header.kind != FrameKind::confirm || frame.header.session != session_.ends().ours)
+  if (frame.header.kind != FrameKind::confirm || frame.header.session != ours_)
     return Error{Errc::invalid, "a handshake: expected a confirmation of this call"};
   WEFT_CHECK(accepted_);
-  WEFT_TRY(const Bytes32 proof, decode_confirm(frame.payload));
-  if (!equal_in_constant_time(proof, expected_)) return wrong_key();
-  return session_;
+  Session session = *session_;
+  if (!session.open(frame).ok()) return wrong_key();
+  return session;
 }
 
 }  // namespace weft::net

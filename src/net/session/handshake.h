@@ -1,19 +1,25 @@
-// The handshake: two daemons prove to each other that they hold the cluster's key, and agree on the keys of a session:
-//   caller -> hello: nonce, X25519 key, address     answerer -> welcome: nonce, X25519 key, proof
-//   caller -> confirm: proof                        then frames of the session, both ways
-// A hello's tag proves only that its maker held the cluster's key: anyone may replay a hello.
-// A proof is a hash of hello and welcome under the cluster's key, with a different purpose for each side, so that a
-// proof can be neither reflected nor replayed. The session's keys are derived from the cluster's key and the X25519
-// agreement together. An attacker who learns the cluster's key later can neither read nor forge frames of an earlier
-// session, and one who breaks X25519 still lacks the cluster's key. Pure: frames in, frames out; one thread at a time.
-// The caller limits concurrency and run time.
+// The handshake: two daemons prove to each other that they hold a key of the cluster, and agree on the keys of a
+// session. It is Noise_NNpsk0_25519_ChaChaPoly_SHA256 (noise.h), and the confirm is the first transport message:
+//   caller -> hello: psk, e     answerer -> welcome: e, ee     caller -> confirm     then frames of the session, both
+//   ways
+// The prologue is the hello up to its tag. So the caller's version, node, session and address are authenticated. They
+// are not secret, because a node with another version or another key names the caller in its log. The payload of the
+// second message is a hash of the plain fields of the welcome. A hello proves only that its maker held the key: anyone
+// may replay a hello. A confirm can be neither replayed nor reflected, because it needs the X25519 agreement. An
+// attacker who learns the cluster's key later can neither read nor forge frames of an earlier session, and one who
+// breaks X25519 still lacks the cluster's key. A node accepts two keys while the cluster changes its key
+// (cluster_keys.h); the hello names the one that it proves. Pure: frames in, frames out; one thread at a time. The
+// caller limits concurrency and run time.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "net/session/cluster_keys.h"
 #include "net/session/frame.h"
+#include "net/session/noise.h"
 #include "net/session/secret.h"
 #include "net/session/session.h"
 #include "weft/cluster/transport.h"
@@ -25,12 +31,19 @@ inline constexpr std::uint16_t kWireVersion = 15;
 
 // This node's side of a handshake.
 struct Self {
-  Secret cluster_key;
+  KeyRing keys;
   std::string node;           // 1 to limits::kNodeIdMax bytes
   EndpointAddress address;    // at most limits::kEndpointAddressMax bytes
-  std::uint64_t session = 0;  // this node's number of the session: random; 0 before a handshake
+  std::uint64_t session = 0;  // this node's number of the session: random
+};
 
-  Self with_session(std::uint64_t number) const { return {cluster_key, node, address, number}; }
+// This node in all of its handshakes. `keys` outlives this.
+struct Identity {
+  const LiveKeys* keys = nullptr;
+  std::string node;
+  EndpointAddress address;
+
+  Self in_session(std::uint64_t number) const { return {*keys->get(), node, address, number}; }
 };
 
 class Caller {
@@ -43,7 +56,7 @@ class Caller {
     Session session;
     std::vector<std::byte> confirm;  // the frame to send next
   };
-  // Checks a welcome and makes the session. Errc::permission: the answerer does not hold the key, or is this node
+  // Checks a welcome and makes the session. Errc::permission: the answerer does not accept the key, or is this node
   // itself. Errc::unsupported: another wire version. Errc::invalid: not a welcome to this hello.
   Result<Agreed> welcomed(const FrameView& welcome) const;
 
@@ -51,38 +64,40 @@ class Caller {
   Self self_;
   EphemeralKey ephemeral_;
   std::vector<std::byte> hello_;
+  NNpsk0 noise_;  // after its first message
 };
 
-// True if this hello was made, and is unchanged, by a holder of the key. It may be a replay.
-bool is_proved(const Secret& cluster_key, const FrameView& hello);
+// Returns the key of `keys` that this welcome names. Anyone can make such a welcome.
+std::optional<Bytes32> key_named_by(const FrameView& welcome, const KeyRing& keys);
+
+// True if this hello was made, and is unchanged, by a holder of one of the keys. It may be a replay. Costs a few
+// hashes.
+bool is_proved(const KeyRing& keys, const FrameView& hello);
 
 class Answerer {
  public:
-  // Answers a hello. The caller is unproved until it confirms. A hello of another wire version gets a welcome too, so
-  // that its caller learns this node's version. Errc::invalid: not a hello. Errc::permission: its X25519 key is of low
-  // order.
+  // Answers a hello. The caller is unproved until it confirms. A hello of another wire version or with another key gets
+  // a welcome too, so that its caller learns why it is refused; this costs no multiplication on the curve.
+  // Errc::invalid: not a hello. Errc::permission: its X25519 key is of low order.
   static Result<Answerer> answer(const Self& self, const FrameView& hello);
 
   const std::vector<std::byte>& welcome() const { return welcome_; }
+  const std::string& caller() const { return caller_; }  // its node, as it claims
   const EndpointAddress& caller_address() const { return caller_address_; }
-  const Status& accepted() const { return accepted_; }  // Errc::unsupported: the caller has another wire version
-  // Makes the session. Errc::permission: the caller does not hold the key. Errc::unsupported: as accepted().
+  // Errc::unsupported: the caller has another wire version. Errc::permission: its hello proves none of our keys.
+  const Status& accepted() const { return accepted_; }
+  // Makes the session. Errc::permission: the caller does not hold the key. Errors of accepted().
   Result<Session> confirmed(const FrameView& confirm) const;
 
  private:
-  Answerer(std::vector<std::byte> welcome, EndpointAddress caller_address, Status accepted, Bytes32 expected,
-           Session session)
-      : welcome_(std::move(welcome)),
-        caller_address_(std::move(caller_address)),
-        accepted_(std::move(accepted)),
-        expected_(expected),
-        session_(std::move(session)) {}
+  Answerer() = default;
 
   std::vector<std::byte> welcome_;
+  std::string caller_;
   EndpointAddress caller_address_;
   Status accepted_;
-  Bytes32 expected_;
-  Session session_;
+  std::uint64_t ours_ = 0;          // this node's number of the session
+  std::optional<Session> session_;  // of an accepted caller
 };
 
 }  // namespace weft::net

@@ -26,9 +26,9 @@ std::vector<std::byte> encode_hello(const HelloMessage& hello) {
   flatbuffers::FlatBufferBuilder builder;
   const auto node = builder.CreateString(hello.node);
   const auto address = packed(builder, hello.address);
-  const auto nonce = packed(hello.nonce);
+  const auto key_id = packed(hello.key_id);
   const auto key = packed(hello.key);
-  builder.Finish(wire::CreateHello(builder, hello.version, node, &nonce, &key, hello.session, address));
+  builder.Finish(wire::CreateHello(builder, hello.version, node, &key_id, &key, hello.session, address));
   return finished(builder);
 }
 
@@ -39,43 +39,31 @@ Result<HelloMessage> decode_hello(std::span<const std::byte> payload) {
   if (address == 0 || address > limits::kEndpointAddressMax)
     return Error{Errc::invalid, fmt::format("a handshake: expected an address of 1 to {} bytes, got {}",
                                             limits::kEndpointAddressMax, address)};
-  return HelloMessage{table->node()->str(), unpacked(*table->nonce()),   unpacked(*table->key()),
+  return HelloMessage{table->node()->str(), unpacked(*table->key_id()),  unpacked(*table->key()),
                       table->session(),     unpacked(*table->address()), table->version()};
 }
 
 std::vector<std::byte> encode_welcome(const WelcomeMessage& welcome) {
   flatbuffers::FlatBufferBuilder builder;
   const auto node = builder.CreateString(welcome.node);
-  const auto nonce = packed(welcome.nonce);
+  const auto key_id = packed(welcome.key_id);
   const auto key = packed(welcome.key);
   const auto proof = packed(welcome.proof);
-  builder.Finish(wire::CreateWelcome(builder, welcome.version, node, &nonce, &key, welcome.session, &proof));
+  builder.Finish(wire::CreateWelcome(builder, welcome.version, node, &key_id, &key, welcome.session, &proof));
   return finished(builder);
 }
 
 Result<WelcomeMessage> decode_welcome(std::span<const std::byte> payload) {
   WEFT_TRY(const auto table, Decoded<wire::Welcome>::make(payload, "welcome"));
   WEFT_CHECK(check_opening(table, "welcome"));
-  return WelcomeMessage{table->node()->str(), unpacked(*table->nonce()), unpacked(*table->key()),
-                        table->session(),     unpacked(*table->proof()), table->version()};
+  return WelcomeMessage{table->node()->str(), unpacked(*table->key_id()), unpacked(*table->key()),
+                        table->session(),     unpacked(*table->proof()),  table->version()};
 }
 
 Status check_version(std::uint16_t version, const std::string& node) {
   if (version == kWireVersion) return {};
   return Error{Errc::unsupported, fmt::format("a handshake: node {} has wire version {}, this node has {}",
                                               printable(node), version, kWireVersion)};
-}
-
-std::vector<std::byte> encode_confirm(const Bytes32& proof) {
-  flatbuffers::FlatBufferBuilder builder;
-  const auto packed_proof = packed(proof);
-  builder.Finish(wire::CreateConfirm(builder, &packed_proof));
-  return finished(builder);
-}
-
-Result<Bytes32> decode_confirm(std::span<const std::byte> payload) {
-  WEFT_TRY(const auto table, Decoded<wire::Confirm>::make(payload, "confirmation"));
-  return unpacked(*table->proof());
 }
 
 }  // namespace weft::net

@@ -16,7 +16,7 @@ namespace weft::net {
 
 struct HelloMessage {
   std::string node;
-  Bytes32 nonce{};
+  Bytes32 key_id{};
   Bytes32 key{};
   std::uint64_t session = 0;
   EndpointAddress address;
@@ -25,7 +25,7 @@ struct HelloMessage {
 
 struct WelcomeMessage {
   std::string node;
-  Bytes32 nonce{};
+  Bytes32 key_id{};
   Bytes32 key{};
   std::uint64_t session = 0;
   Bytes32 proof{};
@@ -38,7 +38,5 @@ std::vector<std::byte> encode_welcome(const WelcomeMessage& welcome);
 Result<WelcomeMessage> decode_welcome(std::span<const std::byte> payload);
 // Errc::unsupported: the node has another wire version.
 Status check_version(std::uint16_t version, const std::string& node);
-std::vector<std::byte> encode_confirm(const Bytes32& proof);
-Result<Bytes32> decode_confirm(std::span<const std::byte> payload);
 
 }  // namespace weft::net

@@ -17,7 +17,7 @@ class KeyProofs {
   std::string of(std::string_view node) const;  // 32 hex digits
 
  private:
-  const Secret key_;
+  Secret key_;
 };
 
 }  // namespace weft::net

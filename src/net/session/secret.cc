@@ -37,8 +37,9 @@ static_assert(crypto_aead_chacha20poly1305_ietf_ABYTES == kSealBytes);
 static_assert(crypto_aead_chacha20poly1305_ietf_KEYBYTES == kSecretBytes);
 
 Nonce nonce_of(std::uint64_t number) {
+  constexpr std::size_t kZeros = 4;
   Nonce nonce{};
-  for (std::size_t i = 0; i < sizeof number; ++i) nonce.at(i) = static_cast<unsigned char>(number >> (8 * i));
+  for (std::size_t i = 0; i < sizeof number; ++i) nonce.at(kZeros + i) = static_cast<unsigned char>(number >> (8 * i));
   return nonce;
 }
 
@@ -68,11 +69,14 @@ Result<Secret> read_cluster_key(const std::string& path) {
   WEFT_CHECK(check_key_file(path, st));
   std::vector<std::byte> bytes(static_cast<std::size_t>(st.st_size));
   const Status read = read_exact(file.get(), 0, bytes, path);
-  const std::span<const std::byte> part(bytes);
-  const Secret key = derive(Secret(), "weft cluster key", std::span(&part, 1));
+  const Secret key = key_of(bytes);
   sodium_memzero(bytes.data(), bytes.size());
   if (!read.ok()) return read.error();
   return key;
+}
+
+Secret key_of(std::span<const std::byte> file) {
+  return derive(Secret(), "weft cluster key", std::span(&file, 1));
 }
 
 Bytes32 keyed_hash(const Secret& key, std::string_view purpose, std::span<const std::span<const std::byte>> parts) {
@@ -114,6 +118,33 @@ Result<std::vector<std::byte>> open_text(const Secret& key, std::uint64_t number
   return out;
 }
 
+Bytes32 sha256(std::span<const std::byte> a, std::span<const std::byte> b) {
+  need_sodium();
+  crypto_hash_sha256_state state;
+  Bytes32 out{};
+  crypto_hash_sha256_init(&state);
+  for (const auto part : {a, b})
+    if (!part.empty()) crypto_hash_sha256_update(&state, raw(part.data()), part.size());
+  crypto_hash_sha256_final(&state, raw(out.data()));
+  return out;
+}
+
+Bytes32 hmac_sha256(const Bytes32& key, std::span<const std::byte> a, std::span<const std::byte> b) {
+  need_sodium();
+  crypto_auth_hmacsha256_state state;
+  Bytes32 out{};
+  crypto_auth_hmacsha256_init(&state, raw(key.data()), key.size());
+  for (const auto part : {a, b})
+    if (!part.empty()) crypto_auth_hmacsha256_update(&state, raw(part.data()), part.size());
+  crypto_auth_hmacsha256_final(&state, raw(out.data()));
+  sodium_memzero(&state, sizeof state);
+  return out;
+}
+
+void wipe(Bytes32& bytes) {
+  sodium_memzero(bytes.data(), bytes.size());
+}
+
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -125,7 +156,9 @@ Bytes32 random_bytes() {
   return out;
 }
 
-EphemeralKey::EphemeralKey() : secret_(std::span<const std::byte, kSecretBytes>(random_bytes())) {
+EphemeralKey::EphemeralKey() : EphemeralKey(Secret(std::span<const std::byte, kSecretBytes>(random_bytes()))) {}
+
+EphemeralKey::EphemeralKey(const Secret& secret) : secret_(secret) {
   crypto_scalarmult_base(raw(public_.data()), raw(secret_.bytes().data()));
 }
 

@@ -5,11 +5,14 @@
 #include <limits>
 
 namespace weft::net {
+namespace {
 
-DirectionKeys::DirectionKeys(const Secret& first) : key_(first), frame_key_(derive(first, "weft frame", {})) {}
+constexpr std::uint64_t kCounterEnd = std::numeric_limits<std::uint64_t>::max();  // Noise keeps this nonce for Rekey
+
+}  // namespace
 
 DirectionKeys DirectionKeys::next() const {
-  DirectionKeys rolled(derive(key_, "weft next epoch", {}));
+  DirectionKeys rolled(cipher_.rekeyed());
   rolled.epoch_ = static_cast<std::uint16_t>(epoch_ + 1);
   return rolled;
 }
@@ -23,10 +26,11 @@ Result<std::vector<std::byte>> Session::seal(FrameKind kind, std::span<const std
       return Error{Errc::unsupported, "a session: its keys are used up"};
     sending_ = sending_.next();
   }
-  std::vector<std::byte> frame = make_frame({kind, sending_.epoch(), ends_.theirs, ++sent_}, payload);
+  std::vector<std::byte> frame = make_frame({kind, sending_.epoch(), ends_.theirs, sent_}, payload);
   const std::span<std::byte> all(frame);
-  seal_text(sending_.frame_key(), sent_, all.first(kFrameHeaderBytes), all.subspan(kFrameHeaderBytes, payload.size()),
-            all.last<kFrameTagBytes>());
+  sending_.cipher().encrypt(sent_, all.first(kFrameHeaderBytes), all.subspan(kFrameHeaderBytes, payload.size()),
+                            all.last<kFrameTagBytes>());
+  ++sent_;
   return frame;
 }
 
@@ -37,12 +41,13 @@ Result<std::vector<std::byte>> Session::open(const FrameView& frame) {
   if (frame.header.session != ends_.ours || (!rolls && frame.header.epoch != receiving_.epoch()))
     return Error{Errc::permission, "a frame: of another session or epoch"};
   const DirectionKeys keys = rolls ? receiving_.next() : receiving_;
-  auto payload = open_text(keys.frame_key(), frame.header.counter, frame.authenticated.first(kFrameHeaderBytes),
-                           frame.payload, frame.tag.first<kFrameTagBytes>());
+  auto payload = keys.cipher().decrypt(frame.header.counter, frame.authenticated.first(kFrameHeaderBytes),
+                                       frame.payload, frame.tag.first<kFrameTagBytes>());
   if (!payload.ok()) return Error{Errc::permission, "a frame: its tag is wrong"};
-  if (frame.header.counter <= received_) return Error{Errc::permission, "a frame: it came before"};
+  if (frame.header.counter < next_ || frame.header.counter == kCounterEnd)
+    return Error{Errc::permission, "a frame: it came before"};
   receiving_ = keys;
-  received_ = frame.header.counter;
+  next_ = frame.header.counter + 1;
   return payload;
 }
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "cli/commands/carry_state.h"
+#include "cli/shared/carry_state.h"
 #include "run.h"
 #include "testing.h"
 

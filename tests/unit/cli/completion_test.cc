@@ -1,9 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <map>
 #include <set>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/completions.h"
+#include "cli/shared/completions.h"
 #include "run.h"
 #include "testing.h"
 
@@ -49,13 +50,23 @@ TEST_CASE("completions are the files that are kept") {
 
 TEST_CASE("the answers have every command, and every option of it") {
   Words commands = {"help"};
+  std::map<std::string, Words> of_groups;
   for (const weft::CommandEntry* command : weft::all_commands()) {
     const std::string name(command->info.name);
+    const std::string group(weft::group_of(*command));
     CAPTURE(name);
     CHECK(options_of(name).contains("--store"));
-    CHECK(answers({name, "-"}) == options_of(name));
-    commands.insert(name);
+    if (group.empty()) {
+      CHECK(answers({name, "-"}) == options_of(name));
+      commands.insert(name);
+      continue;
+    }
+    const std::string second = name.substr(group.size() + 1);
+    CHECK(answers({group, second, "-"}) == options_of(name));
+    of_groups[group].insert(second);
+    commands.insert(group);
   }
+  for (const auto& [group, names] : of_groups) CHECK(answers({group, ""}) == names);
   CHECK(answers({""}) == commands);
   CHECK(answers({}) == commands);
   CHECK(answers({"--trust-store", "--store", "/x", "st"}) == Words{"stage-out", "status"});

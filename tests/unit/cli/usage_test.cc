@@ -50,6 +50,10 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"--store", "/x"}, "expected a command");
   usage_error({"--frob"}, "unknown option --frob");
   usage_error({"frobnicate"}, "no command \"frobnicate\"; see `weft --help`");
+  usage_error({"cluster"}, "cluster: expected a command after it; see `weft cluster --help`");
+  usage_error({"cluster", "frobnicate"}, "no command \"cluster frobnicate\"; see `weft --help`");
+  usage_error({"cluster", "rotate-key", "--frob"}, "cluster rotate-key: unknown option --frob");
+  usage_error({"keygen", "a", "b"}, "keygen: expected no more arguments, got b;");
   usage_error({"ls", "--frob"}, "ls: unknown option --frob");
   usage_error({"import", "path", "--nmae", "x"}, "import: unknown option --nmae");
   usage_error({"import", "path", "--name", "x", "--links", "all"}, "expected refuse, skip or follow, got \"all\"");
@@ -135,7 +139,11 @@ TEST_CASE("the program's help names every command, and --version the version") {
   CHECK(help.err.empty());
   for (const weft::CommandEntry* command : weft::all_commands()) {
     CAPTURE(command->info.name);
-    CHECK(help.out.find("  " + std::string(command->info.name) + " ") != std::string::npos);
+    const std::string_view group = weft::group_of(*command);
+    const std::string_view name = command->info.name.substr(group.empty() ? 0 : group.size() + 1);
+    const std::string table = group.empty() ? help.out : Cli()({std::string(group), "--help"}).out;
+    CHECK(table.find("  " + std::string(name) + " ") != std::string::npos);
+    if (!group.empty()) CHECK(help.out.find("  " + std::string(group) + " ") != std::string::npos);
   }
   CHECK(Cli()({"help"}).out == help.out);
   CHECK(Cli()({"--store", "/x", "-h"}).out == help.out);

@@ -46,6 +46,16 @@ TEST_CASE("a refusal names the user, the action and the setting") {
         "control.publish in weft.conf");
 }
 
+TEST_CASE("what no setting grants is for root and the daemon's user") {
+  CHECK(check_owner({1, 0, 0, {}}, "change the cluster's key").ok());
+  CHECK(check_owner({1, ::geteuid(), kSomebody, {}}, "change the cluster's key").ok());
+  const Status refused = check_owner({1, kSomebody, 0, {0}}, "change the cluster's key");
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == Errc::permission);
+  CHECK(refused.error().message ==
+        "weftd: user 54321 may not change the cluster's key here: expected root or weftd's user");
+}
+
 TEST_CASE("an unknown user or group is no grant") {
   for (const std::string who : {"", "@", "no-such-user-here", "@no-such-group-here", "4294967295", "-1"}) {
     CAPTURE(who);

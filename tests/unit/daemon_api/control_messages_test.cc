@@ -119,6 +119,16 @@ TEST_CASE("a question about a pull is within bounds") {
   CHECK(refusal<PulledAnswer>(R"({"pieces":1,"bytes":4194305})").starts_with("\"bytes\": "));
 }
 
+TEST_CASE("a change of the key reports keys and nodes") {
+  CHECK(again(RotateKeyRequest{true}).finish);
+  const RotateKeyReport report = again(RotateKeyReport{"new", "old", {"a", "b"}, {"c"}, true});
+  CHECK(report.key == "new");
+  CHECK(report.before == "old");
+  CHECK(report.nodes == std::vector<std::string>{"a", "b"});
+  CHECK(report.away == std::vector<std::string>{"c"});
+  CHECK(report.forgotten);
+}
+
 TEST_CASE("an event of an import is a question, a removed version or progress") {
   CHECK(again(ImportEvent{.files = 7}).files == 7U);
   CHECK(again(ImportEvent{.open = 0}).open == 0U);

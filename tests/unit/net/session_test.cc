@@ -15,8 +15,8 @@ struct Pair {
 };
 
 Pair make_pair() {
-  const Secret ab{std::span<const std::byte, kSecretBytes>(random_bytes())};
-  const Secret ba{std::span<const std::byte, kSecretBytes>(random_bytes())};
+  const CipherState ab{Secret{random_bytes()}};
+  const CipherState ba{Secret{random_bytes()}};
   return {Session({1, 2, "b", {}}, ab, ba), Session({2, 1, "a", {}}, ba, ab)};
 }
 
@@ -95,6 +95,22 @@ TEST_CASE("a forged next epoch does not make the keys roll") {
   auto forged = make_frame({FrameKind::message, 1, 2, 99}, testing::as_bytes("x"));
   CHECK(open(pair.b, forged).error().code == Errc::permission);
   CHECK(open(pair.b, sealed(pair.a, "fine")).ok());
+}
+
+TEST_CASE("the last counter of all is no counter of a frame, so that no counter comes twice") {
+  const CipherState ab{Secret{random_bytes()}};
+  Session b({2, 1, "a", {}}, ab, ab);
+  const auto last = [&](std::uint64_t counter) {
+    auto frame = make_frame({FrameKind::message, 0, 2, counter}, testing::as_bytes("x"));
+    const std::span<std::byte> all(frame);
+    ab.encrypt(counter, all.first(kFrameHeaderBytes), all.subspan(kFrameHeaderBytes, 1), all.last<kFrameTagBytes>());
+    return frame;
+  };
+  CHECK(open(b, last(UINT64_MAX)).error().code == Errc::permission);
+  CHECK(open(b, last(UINT64_MAX - 1)).ok());
+  CHECK(open(b, last(UINT64_MAX - 1)).error().code == Errc::permission);
+  CHECK(open(b, last(UINT64_MAX)).error().code == Errc::permission);
+  CHECK(open(b, last(0)).error().code == Errc::permission);
 }
 
 TEST_CASE("payloads that do not fit are refused") {

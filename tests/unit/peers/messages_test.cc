@@ -88,6 +88,21 @@ TEST_CASE("a question about a pull survives encoding, and its answer has bounds"
   CHECK_FALSE(sound({7, 0}, 7));
 }
 
+TEST_CASE("an order about a key survives encoding, and a bad one is refused") {
+  const std::string name = "0123456789abcdef";
+  const std::string key(limits::kKeyFileMax, 'k');
+  for (const KeyOrder& order :
+       {KeyOrder{KeyStep::accept, name, key}, KeyOrder{KeyStep::use, name, {}}, KeyOrder{KeyStep::forget, name, {}}}) {
+    CHECK(std::get<KeyOrder>(decode_request(encode_request(order)).value()) == order);
+    CHECK(encode_request(order).size() <= kRequestBytesMax);
+  }
+  for (const KeyOrder& bad : {KeyOrder{KeyStep::accept, name, {}}, KeyOrder{KeyStep::accept, name, key + "k"},
+                              KeyOrder{KeyStep::use, name, key}, KeyOrder{KeyStep::use, name + "0", {}},
+                              KeyOrder{KeyStep::use, "0123456789abcdeg", {}}, KeyOrder{KeyStep::use, "", {}},
+                              KeyOrder{static_cast<KeyStep>(0), name, {}}, KeyOrder{static_cast<KeyStep>(4), name, {}}})
+    CHECK(decode_request(encode_request(bad)).error().code == Errc::invalid);
+}
+
 TEST_CASE("the largest request fits into one message") {
   const PulledAsk pulled{
       std::string(limits::kClaimDigits, 'a'), std::string(limits::kPathMax, 'p'), digest_of(1), 1, 0, 1};

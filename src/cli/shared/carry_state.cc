@@ -1,4 +1,4 @@
-#include "cli/commands/carry_state.h"
+#include "cli/shared/carry_state.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
