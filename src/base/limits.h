@@ -24,6 +24,7 @@ inline constexpr std::uint64_t kProtobufFieldsMax = 16'000'000;
 inline constexpr std::uint64_t kTableBlockMax = 64U << 20U;  // bytes of a block of a table of LevelDB
 inline constexpr std::uint64_t kTableKeysMax = 128U << 20U;  // bytes of all its keys together
 inline constexpr std::size_t kTfSlicesMax = 1U << 20U;       // of all partitioned tensors of a checkpoint together
+inline constexpr std::uint64_t kFlatTablesMax = 131'072;     // reads of tables of a FlatBuffer
 inline constexpr std::size_t kJsonDepthMax = 128;
 inline constexpr std::uint64_t kIndexJsonMax = 100'000'000;
 inline constexpr std::size_t kMetadataTextMax = 1U << 16U;  // one metadata value; longer values are dropped

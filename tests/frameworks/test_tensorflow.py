@@ -1,7 +1,7 @@
 """Checkpoints that TensorFlow itself writes: each variable is a tensor of weft, and TensorFlow loads what is published."""
 import numpy
 import pytest
-from library_values import TENSORFLOW, bundle_tensors
+from library_values import TENSORFLOW, bundle_tensors, tflite_tensors
 
 from weftlib import Mount, Store, run
 
@@ -20,6 +20,10 @@ net.brain = tf.Variable(tf.cast(tf.random.normal((6, 4)), tf.bfloat16))
 net.call = tf.function(lambda x: tf.linalg.matmul(x, net.layers[0]), input_signature=[tf.TensorSpec((None, 30))])
 tf.train.Checkpoint(net=net).write(directory + "/checkpoint/model")
 tf.saved_model.save(net, directory + "/saved")
+os.mkdir(directory + "/lite")
+converter = tf.lite.TFLiteConverter.from_saved_model(directory + "/saved")
+with open(directory + "/lite/net.tflite", "wb") as file:
+    file.write(converter.convert())
 with tf.Graph().as_default(), tf.compat.v1.Session() as session:
     tf.compat.v1.disable_resource_variables()
     with tf.compat.v1.variable_scope("scope", partitioner=tf.compat.v1.fixed_size_partitioner(3)):
@@ -40,12 +44,13 @@ STEMS = {"checkpoint": "model", "saved": "variables/variables", "saver": "model.
 
 @pytest.fixture(scope="module")
 def published(area):
-    """Models: checkpoint (tf.train.Checkpoint), saved (a SavedModel), saver (of TensorFlow 1, with a variable in 3 parts)."""
+    """Models: checkpoint (tf.train.Checkpoint), saved (a SavedModel), saver (of TensorFlow 1, with a variable in 3 parts),
+    lite (the SavedModel as TFLite)."""
     source = area / "tensorflow"
     source.mkdir()
     run([TENSORFLOW, "-c", SAVE, source])
     store = Store(area / "tensorflow-store")
-    for name in STEMS:
+    for name in [*STEMS, "lite"]:
         store.publish(source / name, name=name)
     with Mount(store, area / "tensorflow-mnt") as mount:
         yield store, mount, source
@@ -71,6 +76,17 @@ def test_each_variable_is_a_tensor(published, name):
     for variable, array in expected.items():
         view = numpy.load(views / f"{variable}.npy")
         assert view.shape == array.shape and view.tobytes() == array.tobytes(), variable
+
+
+def test_each_constant_of_tflite_is_a_tensor(published):
+    store, mount, source = published
+    expected, views = tflite_tensors(source / "lite/net.tflite"), mount.tensors("lite", 1)
+    assert store.json("info", "lite")["files"][0]["format"] == "tflite"
+    assert max(array.nbytes for array in expected.values()) == 30 * 40 * 4
+    assert {view.name for view in views.iterdir()} == {f"{name.replace('/', '%2F')}.npy" for name in expected}
+    for name, array in expected.items():
+        view = numpy.load(views / f"{name.replace('/', '%2F')}.npy")
+        assert view.shape == array.shape and view.tobytes() == array.tobytes(), name
 
 
 def test_a_saved_model_runs_from_the_mount(published, tmp_path):
