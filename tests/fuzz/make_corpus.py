@@ -450,6 +450,27 @@ def write_torch_export():
         kind=weight("weight_1", (2,), (1,), 9), expression=weight("weight_1", (-1,), (1,))))
 
 
+def write_flax():
+    target = "flax"
+
+    def text(value):
+        return bytes([0xa0 | len(value)]) + value.encode()
+
+    def array(shape, kind, data):
+        body = b"\x93" + bytes([0x90 | len(shape), *shape]) + text(kind) + b"\xc4" + bytes([len(data)]) + data
+        return b"\xc7" + bytes([len(body), 1]) + body
+
+    def pairs(**values):
+        return bytes([0x80 | len(values)]) + b"".join(text(key) + value for key, value in values.items())
+
+    kernel = array((2, 3), "float32", b"0123456789abcdefABCDEFGH")
+    write(target, "state", pairs(params=pairs(dense=pairs(kernel=kernel, bias=array((3,), "bfloat16", b"012345"))), step=b"\x05",
+                                 list=b"\x92" + array((), "int32", b"0123") + b"\xc0"))
+    write(target, "hidden", pairs(kind=array((1,), "int4", b"0"), short=array((4,), "float32", b"0123"), other=b"\xd4\1\x90",
+                                  numbers=b"\x93\xcd\1\0\xd1\xff\0\xcb" + bytes(8)))
+    write(target, "long", b"\xdf\xff\xff\xff\xff" + text("a") + b"\xc6\xff\xff\xff\xff")
+
+
 class Flat:
     """A FlatBuffer, front to back: pointers lead forward to what is appended later."""
 
@@ -687,4 +708,5 @@ if __name__ == "__main__":
     write_tf_bundle()
     write_tflite()
     write_torch_export()
+    write_flax()
     write_torch_legacy()
