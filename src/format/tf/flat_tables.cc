@@ -32,7 +32,7 @@ Result<FlatTable> FlatTables::table_at(std::uint64_t pointer) {
   FlatTable table;
   WEFT_TRY(const auto to_table, number_at<std::uint32_t>(pointer));
   table.at = pointer + to_table;
-  // The list lies before the table if the distance is positive, else after it.
+  // A positive distance leads back from the table to its list of fields.
   WEFT_TRY(const auto back, number_at<std::uint32_t>(table.at));
   const auto distance = static_cast<std::int32_t>(back);
   const std::uint64_t forward = distance < 0 ? static_cast<std::uint64_t>(-static_cast<std::int64_t>(distance)) : 0;

@@ -85,7 +85,7 @@ TEST_CASE("flax: an array that weft cannot show is hidden with a reason") {
   CHECK(why_hidden(array(std::vector<std::uint64_t>(33, 1), "float32", "abcd")) == unknown);
   CHECK(why_hidden(extension(byte(0x93) + byte(0x90) + byte(0xc0))) == unknown);
   CHECK(why_hidden(extension(byte(0x92) + byte(0x90) + text("int8"))) == unknown);
-  // The bytes go on after the extension, which has no byte of them.
+  // An array whose length leads past the end of its extension.
   const std::string body = array_body({24}, "int8", "");
   CHECK(why_hidden(extension(body.substr(0, body.size() - 4) + big_endian(24, 4))).starts_with("an array that"));
 }
