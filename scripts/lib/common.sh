@@ -72,6 +72,12 @@ make_test_venv() {
     '--no-deps --target build/venv-test/vision torchvision==0.28.0' 'matplotlib==3.11.2'
 }
 
+# The Python of TensorFlow and Flax, which need other versions of the libraries. Only scripts/campaign long has it: pip
+# downloads 500 MB.
+make_tensorflow_venv() {
+  make_venv build/venv-tensorflow 'tensorflow-cpu==2.21.0' 'flax==0.12.8'
+}
+
 # for_tests DIR COMMAND…   runs it in a mount namespace of its own, in which DIR is an ext4 whose fsync(2) waits for no
 # device: tests sync tens of thousands of times, for milliseconds each. The mount ends with the command. Without root, or
 # without loop devices, DIR stays as it is.

@@ -4,6 +4,7 @@
 #include "format/hdf5/keras.h"
 #include "format/npz.h"
 #include "format/parse_errors.h"
+#include "format/torch/torch_export.h"
 #include "format/torch/torch_zip.h"
 #include "format/zip_directory.h"
 
@@ -16,6 +17,7 @@ bool is_named_npz(std::string_view file_name) {
 
 Result<Layout> read_members(FormatInput& files, const ZipDirectory& members) {
   if (is_torch_zip(members)) return read_torch_zip(files.main(), members);  // under any name: its pickle names globals
+  if (is_torch_export(members)) return read_torch_export(files.main(), members);
   if (is_named_npz(files.name()) || is_npz(members)) return read_npz(files.main(), members);
   if (is_keras(members)) return read_keras(files.main(), members);
   return Layout{};

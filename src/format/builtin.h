@@ -14,5 +14,7 @@ const Format& onnx_format();
 const Format& hdf5_format();
 const Format& torch_legacy_format();
 const Format& tf_bundle_format();
+const Format& tflite_format();
+const Format& flax_format();
 
 }  // namespace weft

@@ -83,9 +83,10 @@ Result<Layout> parse_claimed(FormatInput& files, Formats formats) {
 }  // namespace
 
 Formats all_formats() {
-  static const std::array<const Format*, 9> formats = {
-      &safetensors_format(), &gguf_format(), &npy_format(),          &dcp_format(),      &archive_format(),
-      &onnx_format(),        &hdf5_format(), &torch_legacy_format(), &tf_bundle_format()};
+  static const std::array<const Format*, 11> formats = {
+      &safetensors_format(), &gguf_format(),   &npy_format(),  &dcp_format(),
+      &archive_format(),     &onnx_format(),   &hdf5_format(), &torch_legacy_format(),
+      &tf_bundle_format(),   &tflite_format(), &flax_format()};
   return formats;
 }
 

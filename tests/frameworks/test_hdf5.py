@@ -9,6 +9,7 @@ import h5py
 import numpy
 import pytest
 import weftlib
+from library_values import datasets
 from weftlib import Mount, Store
 
 NARROW = (64, 1)  # chunks; there are 1,200
@@ -97,23 +98,6 @@ def write_hidden(path, other, **options):
         virtual[:] = h5py.VirtualSource(str(other), "x", (4,))
         file.create_virtual_dataset("virtual", virtual)
         file["soft"], file["external"] = h5py.SoftLink("/plain"), h5py.ExternalLink(str(other), "/x")
-
-
-def datasets(path):
-    """The datasets of a file by weft's names. A hard link is a second name."""
-    found = {}
-
-    def walk(group, prefix):
-        for name in group:
-            if isinstance(group.get(name, getlink=True), h5py.HardLink):
-                item = group[name]
-                if isinstance(item, h5py.Group):
-                    walk(item, f"{prefix}{name}.")
-                else:
-                    found[prefix + name] = numpy.asarray(item[()], item.dtype)
-    with h5py.File(path) as file:
-        walk(file, "")
-    return found
 
 
 @pytest.fixture(name="published", scope="module")

@@ -1,21 +1,16 @@
 """Models of ONNX: their tensors are tensors of weft, and onnx and onnxruntime read the published files."""
-import collections
-
 import numpy
 import onnx
 import onnxruntime
 import pytest
 import weftlib
+from library_values import PACKED, bytes_of, is_shown, tensors_of
 from onnx import TensorProto, helper, numpy_helper
 from weftlib import Mount, Store
 
-# Types whose elements are packed. Their views have the raw bytes.
-PACKED = (TensorProto.FLOAT4E2M1, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2)
-LACKING = (TensorProto.UINT4, TensorProto.INT4, TensorProto.UINT2, TensorProto.INT2)
 RAW = [kind for kind in TensorProto.DataType.values() if kind not in (TensorProto.UNDEFINED, TensorProto.STRING)]
 TYPED = [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.COMPLEX64, TensorProto.COMPLEX128, TensorProto.INT32,
          TensorProto.INT64, TensorProto.UINT64, TensorProto.UINT8, TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.BFLOAT16]
-FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 LAYERS = 10
 
 
@@ -69,53 +64,6 @@ def zoo():
         named("sparse", numpy.arange(3, dtype=numpy.float32)), named("", numpy.array([1, 5, 7])), [9]))
     model.training_info.add().initialization.initializer.append(named("seed", numpy.arange(2.0)))
     return model
-
-
-def tensors_of_attribute(attribute, name):
-    if attribute.HasField("t"):
-        yield name, attribute.t
-    for tensor in attribute.tensors:
-        yield name, tensor
-    for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-        yield from tensors_of_graph(graph, f"{name}.")
-
-
-def tensors_of_nodes(nodes, prefix):
-    for node in nodes:
-        for attribute in node.attribute:
-            yield from tensors_of_attribute(attribute, f"{prefix}{node.name or node.output[0]}.{attribute.name}")
-
-
-def tensors_of_graph(graph, prefix=""):
-    yield from tensors_of_nodes(graph.node, prefix)
-    for tensor in graph.initializer:
-        yield prefix + tensor.name, tensor
-    for sparse in graph.sparse_initializer:
-        yield f"{prefix}{sparse.values.name}.values", sparse.values
-        yield f"{prefix}{sparse.values.name}.indices", sparse.indices
-
-
-def tensors_of(model):
-    """All tensors by the names that weft gives them, in the order of the file."""
-    places = [tensors_of_graph(model.graph)]
-    places += [tensors_of_graph(info.initialization, "training_info.initialization.") for info in model.training_info]
-    places += [tensors_of_nodes(function.node, f"{function.name}.") for function in model.functions]
-    found, used = {}, collections.Counter()
-    for place in places:
-        for name, tensor in place:
-            used[name] += 1
-            found[name if used[name] == 1 else f"{name}~{used[name]}"] = tensor
-    return found
-
-
-def is_shown(tensor):
-    numbers_of_fixed_length = tensor.HasField("raw_data") or tensor.data_location or tensor.data_type in FLOATS
-    return tensor.data_type not in (*LACKING, TensorProto.STRING) and numbers_of_fixed_length
-
-
-def bytes_of(tensor, directory):
-    """The elements in memory. Those of fewer than 8 bits stay packed."""
-    return tensor.raw_data if tensor.data_type in PACKED else numpy_helper.to_array(tensor, str(directory)).tobytes()
 
 
 @pytest.fixture(scope="module")

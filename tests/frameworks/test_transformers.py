@@ -74,3 +74,26 @@ def test_sharded_model_shares_its_tensors(gallery, tmp_path):
     before = store.pack_bytes()
     store.publish(sharded, name="sharded")
     assert store.pack_bytes() - before < 1 << 20
+
+
+def test_pickled_weights(gallery, tmp_path):
+    """pytorch_model.bin, whole and in shards."""
+    model = AutoModel.from_pretrained(gallery.sources["org/minilm", 1])
+    whole, sharded = tmp_path / "whole", tmp_path / "sharded"
+    for directory in whole, sharded:
+        directory.mkdir()
+        model.config.save_pretrained(directory)
+    state = model.state_dict()
+    torch.save(state, whole / "pytorch_model.bin")
+    names = sorted(state)
+    files = {f"pytorch_model-0000{part + 1}-of-00002.bin": names[part::2] for part in range(2)}
+    for file, inside in files.items():
+        torch.save({name: state[name] for name in inside}, sharded / file)
+    (sharded / "pytorch_model.bin.index.json").write_text(json.dumps(
+        {"metadata": {}, "weight_map": {name: file for file, inside in files.items() for name in inside}}))
+    store = Store(tmp_path / "store")
+    for directory in whole, sharded:
+        store.publish(directory, name=directory.name)
+    with Mount(store, tmp_path / "mnt") as mount:
+        for name in "whole", "sharded":
+            assert_same_state(AutoModel.from_pretrained(mount.version(name, 1)).state_dict(), state)

@@ -429,6 +429,113 @@ def write_tf_bundle():
     write(target, "compressed", bundlelib.table([[(b"", bundlelib.header(1))]], 1))
 
 
+def write_torch_export():
+    target = "torch_export"
+
+    def weight(path, sizes, strides, dtype=7, offset=0, **more):
+        def numbers(values):
+            return [{"as_int": value} for value in values]
+
+        meta = {"dtype": dtype, "sizes": numbers(sizes), "strides": numbers(strides), "storage_offset": {"as_int": offset},
+                "device": {"type": "cpu", "index": None}, "layout": 7}
+        return {"path_name": path, "is_param": True, "use_pickle": False, "tensor_meta": meta} | more
+
+    def config(**weights):
+        return json.dumps({"config": weights}).encode()
+
+    write(target, "weights", config(w=weight("weight_0", (4, 6), (6, 1)), b=weight("weight_1", (2,), (1,)),
+                                    tied=weight("weight_0", (6, 4), (1, 6)), part=weight("weight_0", (3,), (8,), offset=2)))
+    write(target, "hidden", config(
+        far=weight("weight_0", (4, 7), (7, 1)), none=weight("weight_9", (2,), (1,)), pickled=weight("weight_1", (1,), (1,), use_pickle=True),
+        kind=weight("weight_1", (2,), (1,), 9), expression=weight("weight_1", (-1,), (1,))))
+
+
+def write_flax():
+    target = "flax"
+
+    def text(value):
+        return bytes([0xa0 | len(value)]) + value.encode()
+
+    def array(shape, kind, data):
+        body = b"\x93" + bytes([0x90 | len(shape), *shape]) + text(kind) + b"\xc4" + bytes([len(data)]) + data
+        return b"\xc7" + bytes([len(body), 1]) + body
+
+    def pairs(**values):
+        return bytes([0x80 | len(values)]) + b"".join(text(key) + value for key, value in values.items())
+
+    kernel = array((2, 3), "float32", b"0123456789abcdefABCDEFGH")
+    write(target, "state", pairs(params=pairs(dense=pairs(kernel=kernel, bias=array((3,), "bfloat16", b"012345"))), step=b"\x05",
+                                 list=b"\x92" + array((), "int32", b"0123") + b"\xc0"))
+    write(target, "hidden", pairs(kind=array((1,), "int4", b"0"), short=array((4,), "float32", b"0123"), other=b"\xd4\1\x90",
+                                  numbers=b"\x93\xcd\1\0\xd1\xff\0\xcb" + bytes(8)))
+    write(target, "long", b"\xdf\xff\xff\xff\xff" + text("a") + b"\xc6\xff\xff\xff\xff")
+
+
+class Flat:
+    """A FlatBuffer, front to back: pointers lead forward to what is appended later."""
+
+    def __init__(self):
+        self.data = bytearray(struct.pack("<I4s", 0, b"TFL3"))
+
+    def table(self, *widths):
+        offsets, at = [], 4
+        for width in widths:
+            offsets.append(at if width else 0)
+            at += width
+        begin = len(self.data)
+        self.data += struct.pack(f"<{2 + len(widths)}H", 4 + 2 * len(widths), at, *offsets)
+        place = len(self.data)
+        self.data += struct.pack("<I", place - begin) + bytes(at - 4)
+        return place, [place + offset for offset in offsets]
+
+    def point(self, at, to):
+        struct.pack_into("<I", self.data, at, to - at)
+
+    def list(self, at, count, items):
+        self.point(at, len(self.data))
+        self.data += struct.pack("<I", count) + items
+        return len(self.data) - len(items)
+
+
+def tflite(tensors, buffers, far=False):
+    """tensors: (name, type, shape, buffer, sparse). far: the bytes of buffers lie after the FlatBuffer."""
+    flat = Flat()
+    model, fields = flat.table(4, 0, 4, 0, 4)
+    flat.point(0, model)
+    graphs = flat.list(fields[2], 1, bytes(4))
+    graph, graph_fields = flat.table(4)
+    flat.point(graphs, graph)
+    pointers = flat.list(graph_fields[0], len(tensors), bytes(4 * len(tensors)))
+    for number, (name, kind, shape, buffer, sparse) in enumerate(tensors):
+        tensor, inside = flat.table(4, 1, 4, 4, 0, 0, 4 if sparse else 0)
+        flat.point(pointers + 4 * number, tensor)
+        flat.data[inside[1]] = kind
+        struct.pack_into("<I", flat.data, inside[2], buffer)
+        flat.list(inside[0], len(shape), struct.pack(f"<{len(shape)}i", *shape))
+        flat.list(inside[3], len(name), name.encode())
+    pointers, places = flat.list(fields[4], len(buffers), bytes(4 * len(buffers))), []
+    for number, data in enumerate(buffers):
+        buffer, inside = flat.table(*((0, 8, 8) if far else (4,)))
+        flat.point(pointers + 4 * number, buffer)
+        places.append(inside)
+        if not far:
+            flat.list(inside[0], len(data), data)
+    for data, inside in zip(buffers, places) if far else ():
+        struct.pack_into("<Q", flat.data, inside[1], len(flat.data))
+        struct.pack_into("<Q", flat.data, inside[2], len(data))
+        flat.data += data
+    return bytes(flat.data)
+
+
+def write_tflite():
+    target = "tflite"
+    tensors = [("w", 0, (2, 3), 1, False), ("in", 0, (1, -1), 0, False), ("tied", 2, (6,), 1, False)]
+    write(target, "tensors", tflite(tensors, [b"", b"0123456789abcdefABCDEFGH"]))
+    write(target, "far", tflite(tensors, [b"", b"0123456789abcdefABCDEFGH"], far=True))
+    write(target, "hidden", tflite([("int4", 17, (6,), 1, False), ("sparse", 9, (3,), 1, True), ("new", 77, (), 9, False)],
+                                   [b"", b"012"]))
+
+
 def write_bases():
     target = "bases"
     write(target, "card", b"---\nlicense: mit\nbase_model:\n- org/a # the big one\n- \"b\\\"c\"\n- 'd''e'\n---\n# Title\n")
@@ -599,4 +706,7 @@ if __name__ == "__main__":
     write_torch()
     write_dcp()
     write_tf_bundle()
+    write_tflite()
+    write_torch_export()
+    write_flax()
     write_torch_legacy()

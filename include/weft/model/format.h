@@ -68,9 +68,9 @@ struct FoundTensor {
 // The result of a format. Tensors are sorted by (file, offset, length) of their first parts. Parts lie within their
 // files. Tensors may overlap, as tied ones do.
 struct Layout {
-  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "torch legacy", "pickle", "onnx", "dcp",
-                       // "hdf5", "keras", "tf bundle"; for an opaque file the container format (weft/model/records.h),
-                       // or ""
+  std::string format;  // "safetensors", "gguf", "npy", "npz", "torch zip", "torch legacy", "torch export", "pickle",
+                       // "onnx", "dcp", "hdf5", "keras", "tf bundle", "tflite", "flax"; for an opaque file the
+                       // container format (weft/model/records.h), or ""
   std::vector<FoundTensor> tensors;
   std::vector<std::string> others;  // other files that parts lie in, as FormatInput::beside() takes them
   std::vector<std::pair<std::string, std::string>> metadata;  // the file's own, as texts; bounded by limits.h

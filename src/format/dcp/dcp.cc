@@ -18,6 +18,7 @@
 #include "format/other_files.h"
 #include "format/parse_errors.h"
 #include "format/slice.h"
+#include "format/tensor_list.h"
 #include "format/torch/torch_globals.h"
 #include "format/torch/torch_zip.h"
 #include "format/zip_directory.h"
@@ -34,12 +35,14 @@ Error hidden_shard(std::string why) {
 class DcpCheckpoint {
  public:
   DcpCheckpoint(FormatInput& files, Layout& layout, std::vector<std::string>& globals)
-      : layout_(layout),
+      : tensors_(layout),
         globals_(globals),
         known_globals_(globals.begin(), globals.end()),
         shard_files_(files, layout) {}
 
+  // Errc::unsupported: as TensorList::add(). Other errors come from the source.
   Status add(const DcpItem& item);
+  void finish() { tensors_.finish(); }
 
  private:
   // Errors of these that is_malformed() are reasons to hide the tensor. The others come from the source.
@@ -48,7 +51,7 @@ class DcpCheckpoint {
   Result<Layout> saved_in(SliceSource& slice);
   Result<FoundTensor> shard_of(const DcpPlace& place);
 
-  Layout& layout_;
+  TensorList tensors_;
   std::vector<std::string>& globals_;
   std::unordered_set<std::string> known_globals_;
   OtherFiles shard_files_;
@@ -68,16 +71,8 @@ std::uint64_t bytes_of(const DcpItem& item) {
 
 Status DcpCheckpoint::add(const DcpItem& item) {
   auto tensor = tensor_of(item);
-  if (tensor.ok())
-    if (Status named = check_tensor_name(item.name, layout_.tensors.size()); !named.ok()) tensor = named.error();
-  if (tensor.ok()) {
-    tensor->name = item.name;
-    layout_.tensors.push_back(*std::move(tensor));
-    return {};
-  }
-  if (!is_malformed(tensor.error())) return tensor.error();
-  hide(layout_, {item.name, bytes_of(item), tensor.error().message, {}, {}});
-  return {};
+  if (!tensor.ok() && !is_malformed(tensor.error())) return std::move(tensor).error();
+  return tensors_.add(std::move(tensor), {item.name, bytes_of(item), "", {}, {}});
 }
 
 // Notes the globals of a value, and returns why it is no tensor.
@@ -179,7 +174,7 @@ class Dcp final : public Format {
     if (read.ok()) {
       DcpCheckpoint checkpoint(files, layout, metadata.globals);
       for (const DcpItem& item : metadata.items) WEFT_CHECK(checkpoint.add(item));
-      sort_by_place(layout.tensors);
+      checkpoint.finish();
     } else {
       if (!is_malformed(read.error())) return read.error();
       layout = unread_layout(read.error());

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "format/layout.h"
 #include "format/npy_header.h"
-#include "format/torch/torch_values.h"
 
 namespace weft {
 namespace {
@@ -52,7 +51,8 @@ Status check_torch_size(std::uint64_t logical, std::uint64_t stored, const Shape
   return {};
 }
 
-// Returns the tensor without its name. The error is the reason why it is hidden.
+}  // namespace
+
 Result<FoundTensor> torch_placed(const Range& storage, std::uint64_t elements_before, DType type,
                                  TorchElements elements) {
   FoundTensor tensor;
@@ -74,8 +74,6 @@ Result<FoundTensor> torch_placed(const Range& storage, std::uint64_t elements_be
   tensor.shape = std::move(elements.shape);
   return tensor;
 }
-
-}  // namespace
 
 // Walks one value once.
 class TorchTensors::Search {

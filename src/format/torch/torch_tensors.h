@@ -8,6 +8,7 @@
 
 #include "format/tensor_list.h"
 #include "format/torch/pickle.h"
+#include "format/torch/torch_values.h"
 #include "weft/content.h"
 #include "weft/model/format.h"
 #include "weft/result.h"
@@ -17,6 +18,11 @@ namespace weft {
 // Returns the place of a storage's bytes in the file. An error hides the tensors of the storage, and its message is the
 // reason, one phrase.
 using StoragePlace = std::function<Result<Range>(std::string_view key)>;
+
+// Returns the tensor of these elements in a storage, without its name. `elements_before`: of a larger storage, before
+// this one. The error is the reason why the tensor is hidden.
+Result<FoundTensor> torch_placed(const Range& storage, std::uint64_t elements_before, DType type,
+                                 TorchElements elements);
 
 // Adds the tensors of one file to a layout. A tensor is named by the keys that lead to it, joined by dots. One thread.
 class TorchTensors {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "base/text.h"
 #include "format/parse_errors.h"
 #include "format/torch/pickle.h"
 #include "format/torch/torch_globals.h"
+#include "format/torch/torch_members.h"
 #include "format/torch/torch_tensors.h"
 
 namespace weft {
@@ -33,8 +33,6 @@ class TorchZip {
 
  private:
   Status read_all();
-  Status check_byte_order();
-  Result<std::string> stored_text(const ZipMember& member);
   // Adds the tensors of a pickle, whose storages are below `folder`.
   Status read_pickle(const ZipMember& member, const std::string& folder, std::string_view prefix);
   Result<Range> storage(const std::string& path) const;
@@ -66,37 +64,15 @@ Status TorchZip::read_all() {
     return Error{Errc::unsupported, fmt::format("expected one {} in the archive, got {}", kDataPickle, count)};
   const ZipMember& data = *std::ranges::find_if(all, is_data_pickle);
   root_ = data.name.substr(0, data.name.size() - kDataPickle.size());
-  WEFT_CHECK(check_byte_order());
+  WEFT_CHECK(check_torch_byte_order(archive_, members_, root_));
   WEFT_CHECK(read_pickle(data, root_ + "data/", ""));
   const ZipMember* constants = members_.find(root_ + std::string(kConstantsPickle));
   return constants == nullptr ? Status{} : read_pickle(*constants, root_ + "constants/", "constants");
 }
 
-Status TorchZip::check_byte_order() {
-  constexpr std::string_view kLittle = "little";
-  const ZipMember* order = members_.find(root_ + "byteorder");
-  if (order == nullptr) return {};
-  if (order->data.length == kLittle.size()) {
-    WEFT_TRY(const std::string text, stored_text(*order));
-    if (text == kLittle) return {};
-  }
-  return Error{Errc::unsupported, "expected a little-endian file of PyTorch, got another byte order"};
-}
-
-Result<std::string> TorchZip::stored_text(const ZipMember& member) {
-  if (!member.stored)
-    return Error{Errc::unsupported, fmt::format("expected {} uncompressed, got it compressed", printable(member.name))};
-  if (member.data.length > limits::kPickleMax)
-    return Error{Errc::unsupported, fmt::format("expected at most {} bytes of {}, got {}", limits::kPickleMax,
-                                                printable(member.name), member.data.length)};
-  std::string text(static_cast<std::size_t>(member.data.length), '\0');
-  WEFT_CHECK(archive_.read(member.data.offset, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
 // torch.load reads only the first pickle of a member. The globals of pickles behind it are listed too.
 Status TorchZip::read_pickle(const ZipMember& member, const std::string& folder, std::string_view prefix) {
-  WEFT_TRY(std::string bytes, stored_text(member));
+  WEFT_TRY(std::string bytes, torch_member_text(archive_, member, limits::kPickleMax));
   Pickle pickle(std::move(bytes));
   const auto value = pickle.read_next();
   const StoragePlace storages = [&](std::string_view key) { return storage(folder + std::string(key)); };

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <random>
 
+#include "memory_group.h"
 #include "random_runs.h"
+#include "tflite_files.h"
 #include "torch_files.h"
 
 using namespace weft;
@@ -15,50 +19,60 @@ using namespace weft::testing;
 
 namespace {
 
-struct Whole {
-  std::string name;
-  std::string bytes;
-};
+using Files = std::map<std::string, std::string>;  // by name
 
-std::vector<Whole> whole_files() {
+Files whole_files() {
   const char* directory = std::getenv("WEFT_TEST_FILES");
   if (directory == nullptr) {
     const std::string w = p_tensor(p_storage("0"), 0, {4, 6}, {6, 1});
     return {{"m.pt", torch_archive(p_dict({{"a", w}, {"b", p_tensor(p_storage("1"), 0, {2}, {1})}}))},
-            {"m.npz", zip_file({{"w.npy", npy_raw(npy_dict("'<f4'", "(2, 3)"), std::string(24, 'x'))}})}};
+            {"m.npz", zip_file({{"w.npy", npy_raw(npy_dict("'<f4'", "(2, 3)"), std::string(24, 'x'))}})},
+            {"m.tflite", tflite_file({{{"w", 0, {2, 3}, 1}}}, {"", std::string(24, 'x')})}};
   }
-  std::vector<Whole> files;
+  Files files;
   for (const auto& entry : std::filesystem::directory_iterator(directory))
-    files.push_back({entry.path().filename(), read_text(entry.path())});
-  std::ranges::sort(files, {}, &Whole::name);
+    files.emplace(entry.path().filename(), read_text(entry.path()));
   return files;
 }
 
-bool lies_in(const TensorPart& part, std::string_view bytes) {
-  return part.offset <= bytes.size() && part.length <= bytes.size() - part.offset;
+// Returns the file that names the tensors in this one.
+std::string main_of(const std::string& name) {
+  if (name.ends_with(kCheckpointShardSuffix)) return std::string(kCheckpointMetadata);
+  if (const std::size_t at = name.find(".data-"); at != name.npos) return name.substr(0, at) + ".index";
+  return name.ends_with(".onnx_data") ? name.substr(0, name.size() - std::string_view("_data").size()) : name;
+}
+
+// A damaged file is kept, or has the tensors that its bytes describe; no place of them leaves its file. Returns true if
+// it has tensors.
+bool check_read_or_kept(const std::string& name, const Files& files) {
+  MemoryGroup group(name, files.at(name), files);
+  const auto layout = parse_file("place", group);
+  if (!layout.ok()) {
+    CHECK(layout.error().code == Errc::invalid);
+    CHECK(layout.error().message.find('\n') == std::string::npos);
+    return false;
+  }
+  const auto lies_in_file = [&](const TensorPart& part) {
+    const std::string& bytes = files.at(part.file == 0 ? name : layout->others.at(part.file - 1));
+    return part.offset <= bytes.size() && part.length <= bytes.size() - part.offset;
+  };
+  for (const FoundTensor& tensor : layout->tensors) CHECK(std::ranges::all_of(tensor.parts, lies_in_file));
+  CHECK(std::ranges::all_of(layout->cuts, lies_in_file));
+  return !layout->tensors.empty();
 }
 
 class DamageRun {
  public:
   explicit DamageRun(std::uint64_t seed) : random_(seed) { REQUIRE_FALSE(files_.empty()); }
 
-  // A damaged file is kept, or has the tensors that its bytes describe; no place of them leaves the file.
   void step() {
-    const Whole& whole = files_[below(files_.size())];
-    CAPTURE(whole.name);
-    std::string bytes = whole.bytes;
-    for (std::uint64_t count = 1 + below(3); count-- > 0;) damage(bytes);
-    MemorySource source(bytes);
-    const auto layout = parse_file("place", whole.name, source);
-    if (!layout.ok()) {
-      CHECK(layout.error().code == Errc::invalid);
-      CHECK(layout.error().message.find('\n') == std::string::npos);
-      return;
-    }
-    for (const FoundTensor& tensor : layout->tensors)
-      for (const TensorPart& part : tensor.parts) CHECK(lies_in(part, bytes));
-    for (const TensorPart& cut : layout->cuts) CHECK(lies_in(cut, bytes));
-    read_ += layout->tensors.empty() ? 0 : 1;
+    auto whole = files_.begin();
+    std::advance(whole, below(files_.size()));
+    CAPTURE(whole->first);
+    const std::string before = whole->second;
+    for (std::uint64_t count = 1 + below(3); count-- > 0;) damage(whole->second);
+    read_ += check_read_or_kept(main_of(whole->first), files_) ? 1 : 0;
+    whole->second = before;
   }
   void finish() { MESSAGE("damaged files with tensors: ", read_); }
 
@@ -98,7 +112,7 @@ class DamageRun {
   }
 
   std::mt19937_64 random_;
-  const std::vector<Whole> files_ = whole_files();
+  Files files_ = whole_files();
   std::uint64_t read_ = 0;
 };
 
@@ -109,17 +123,6 @@ TEST_CASE("damaged files are read or kept, and no place leaves the file") {
 }
 
 namespace {
-
-void check_read_or_kept(const Whole& whole, std::string_view bytes) {
-  MemorySource source(bytes);
-  const auto layout = parse_file("place", whole.name, source);
-  if (!layout.ok()) {
-    CHECK(layout.error().code == Errc::invalid);
-    return;
-  }
-  for (const FoundTensor& tensor : layout->tensors)
-    for (const TensorPart& part : tensor.parts) CHECK(lies_in(part, bytes));
-}
 
 // Returns the places within `end` bytes of either end of a file.
 std::vector<std::size_t> ends_of(std::size_t size, std::size_t end) {
@@ -133,14 +136,17 @@ std::vector<std::size_t> ends_of(std::size_t size, std::size_t end) {
 
 TEST_CASE("files that are cut or changed within 4 KiB of either end are read or kept") {
   constexpr std::size_t kEnd = 4096;
-  for (const Whole& whole : whole_files()) {
-    CAPTURE(whole.name);
-    std::string bytes = whole.bytes;
-    for (const std::size_t at : ends_of(bytes.size(), kEnd)) {
-      check_read_or_kept(whole, std::string_view(bytes).substr(0, at));
+  Files files = whole_files();
+  for (auto& [name, bytes] : files) {
+    CAPTURE(name);
+    const std::string whole = bytes;
+    for (const std::size_t at : ends_of(whole.size(), kEnd)) {
+      bytes.resize(at);
+      check_read_or_kept(main_of(name), files);
+      bytes = whole;
       bytes[at] = static_cast<char>(~bytes[at]);
-      check_read_or_kept(whole, bytes);
-      bytes[at] = whole.bytes[at];
+      check_read_or_kept(main_of(name), files);
+      bytes[at] = whole[at];
     }
   }
 }
