@@ -1,5 +1,6 @@
-// Copies what another node's pull has received into the area of this node's pull, which waits for the claim. When this
-// node gets the claim, it receives only the rest. The copied bytes are of unknown truth: Receiving verifies them.
+// Copies what another node's pull has received, or copied itself, into the area of this node's pull, which waits for
+// the claim. When this node gets the claim, it receives only the rest. The copied bytes are of unknown truth: Receiving
+// verifies them.
 #pragma once
 
 #include <chrono>

@@ -98,10 +98,14 @@ TEST_CASE("a claim has a key of digits") {
   const std::string key(limits::kClaimDigits, 'a');
   CHECK(again(ClaimRequest{key}).key == key);
   CHECK(again(ClaimEvent{.held = true}).held);
-  const ClaimEvent next{.next = true, .holder = "name", .node = "id", .since_ns = 7};
+  const ClaimEvent next{.holder = "name", .node = "id", .since_ns = 7};
   CHECK(again(next) == next);
-  for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
+  for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')}) {
     CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
+    CHECK(refusal<AdoptRequest>(R"({"key":")" + bad + R"(","spec":"m@1"})").starts_with("\"key\": "));
+  }
+  CHECK(again(AdoptRequest{key, "m@1"}).spec == "m@1");
+  CHECK(again(AdoptReport{7}).bytes == 7);
 }
 
 TEST_CASE("a question about a pull is within bounds") {
