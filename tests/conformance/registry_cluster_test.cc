@@ -94,7 +94,10 @@ TEST_CASE("cluster: of the nodes that wait for a claim, two copy from its holder
   World world;
   std::vector<std::unique_ptr<ClusterNode>> nodes;
   std::vector<std::unique_ptr<Claim>> line;
-  const auto ahead = [&](std::size_t number) { return stand(line[number]).ahead.name; };
+  const auto ahead = [&](std::size_t number) {
+    const std::string name = stand(line[number]).ahead.name;  // the path of the store
+    return name.substr(name.rfind('/') + 1);
+  };
   for (const char* name : {"0", "1", "2", "3", "4", "5"}) {
     nodes.push_back(world.patient(name));
     line.push_back(line_up(*nodes.back()));
