@@ -14,7 +14,7 @@ import pytest
 from daemonlib import Daemon
 from endpointlib import ask, client, free_port
 from hub_double import Hub
-from weftlib import PATIENCE, random_tensors, wait_until, write_model
+from weftlib import PATIENCE, environment, random_tensors, wait_until, write_model
 
 TOKEN = "hf_secretOfTheUpstream"
 LARGE = 96 << 20  # bytes of a file that is sent while it is pulled
@@ -225,6 +225,38 @@ def test_a_client_never_gets_a_whole_file_with_a_wrong_byte(node, hub, large):
     hub.pace = None
     assert read_all(answer) < large.stat().st_size
     assert node.store.weft("ls", "org/large", "--names", check=False).stdout == ""
+
+
+def pull_part(store, hub):
+    """Pulls the files of org/m that have these names, as its main. The rest is left out."""
+    store.weft("pull", "hf:org/m", "--include", "*.json", env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf"))
+
+
+@pytest.mark.parametrize("by_commit", [False, True])
+def test_the_rest_is_pulled_if_the_store_has_a_part_of_the_commit(node, repository, source, by_commit):
+    pull_part(node.store, node.hub)
+    commit = repository.branches["main"]
+    part = node.store.json("info", "org/m@main")
+    assert part["source"]["commit"] == commit and part["source"]["left_out"] == len(files_of(source)) - 1
+    assert_same(node.client(SNAPSHOT, "org/m", commit if by_commit else ""), source)
+    assert node.ask("org/m/resolve/main/config.json", "HEAD").fields["X-Repo-Commit"] == commit
+    wait_until(lambda: node.store.json("info", "org/m@main")["version"] == 2, seconds_max=60 * PATIENCE)  # the tag follows
+    assert "left_out" not in node.store.json("info", "org/m@main")["source"]
+    assert all(node.downloads(name) <= 1 for name in files_of(source))
+
+
+def test_a_part_of_a_commit_is_served_by_its_tag_alone(store, hub, repository, tmp_path):
+    """Without an upstream, and while the upstream is away."""
+    node = Node(store, hub, tmp_path)
+    pull_part(store, hub)
+    commit = repository.branches["main"]
+    for options in ([], ["--hub-upstream", f"http://127.0.0.1:{free_port()}"]):
+        with Daemon(store, "--hub-listen", f"127.0.0.1:{node.port}", *options):
+            head = node.ask("org/m/resolve/main/config.json", "HEAD")
+            assert head.status == 200 and head.fields["X-Repo-Commit"] != commit
+            assert node.ask("org/m/resolve/main/model.safetensors").refusal == (404, "EntryNotFound")
+            assert node.ask(f"org/m/resolve/{commit}/config.json").status == (503 if options else 404)
+            assert node.ask(f"org/m/resolve/{head.fields['X-Repo-Commit']}/config.json").status == 200
 
 
 @pytest.mark.parametrize("revision", ["v1", "refs/pr/1"])

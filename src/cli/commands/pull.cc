@@ -270,6 +270,7 @@ class PullCommand final : public Command {
       return Error{Errc::not_found,
                    fmt::format("{}: no file to publish: the patterns match none of {}", source_->text(), all)};
     for (const HubFile& file : files()) bytes_ += file.size;
+    if (is_hub_) listing_.source.left_out = all - files().size();
     if (tags_.empty())
       if (const auto tag = source_->tag()) tags_.push_back(*tag);
     return {};

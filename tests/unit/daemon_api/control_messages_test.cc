@@ -86,7 +86,7 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
       R"({"files":1,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"disk"})";
   CHECK(refusal<ImportRequest>(unknown) == "\"durability\": expected memory, local or origin, got disk");
   const std::string rest =
-      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"default_message":"","source":{"endpoint":"","repository":"","revision":"","commit":"","access":"","listed_ns":0,"urls":[],"urls_left_out":0},"message":""})";
+      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"default_message":"","source":{"endpoint":"","repository":"","revision":"","commit":"","access":"","listed_ns":0,"urls":[],"left_out":0},"message":""})";
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");

@@ -29,7 +29,7 @@ MirroredVersion sample() {
   row.source.access = "gated";
   row.source.listed_ns = 13;
   row.source.urls = {"https://hub.example/a"};
-  row.source.urls_left_out = 2;
+  row.source.left_out = 2;
   row.metrics = {{"loss", "0.5"}};
   row.parents = {{"org/base", 3, true, 4, 5, 0}};
   row.elsewhere = {"google/bert"};
@@ -196,7 +196,7 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.version.source.commit = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.source.access = "secret"; }));
   CHECK(refused([](auto& v) { v.version.source.listed_ns = limits::kTimeNsMax + 1; }));
-  CHECK(refused([](auto& v) { v.version.source.urls_left_out = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.version.source.left_out = ~0ULL; }));
   CHECK(refused([](auto& v) { v.version.source.urls = {"https://a\nb"}; }));
   CHECK(refused([&](auto& v) { v.version.source.urls = {long_text}; }));
   CHECK(refused([](auto& v) { v.version.source.urls.resize(limits::kSourceUrlsMax + 1); }));
