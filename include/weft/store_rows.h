@@ -61,8 +61,8 @@ struct Provenance {
   std::string access = {};             // "private" or "gated"; "": the hub lets everybody read them, or none is known
   std::uint64_t listed_ns = 0;         // time of the listing of the files; 0: unknown
   std::vector<std::string> urls = {};  // of the files, without queries, which may hold signatures
-  // With `urls`: how many are not in the list. With a commit: how many of its files the version lacks, because a pull
-  // selected others. Then the version is a part of the commit.
+  // With `urls`: the number of URLs that the list lacks. With a commit: the number of its files that the version lacks,
+  // because a pull selected others: then the version is a part of the commit.
   std::uint64_t left_out = 0;
   bool operator==(const Provenance&) const = default;
   bool empty() const { return *this == Provenance{}; }
