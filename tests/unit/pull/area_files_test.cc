@@ -1,4 +1,4 @@
-// What a reader finds of a file that a pull receives.
+// A reader finds the bytes of a file that a pull has received.
 #include "pull/area_files.h"
 
 #include <doctest/doctest.h>
