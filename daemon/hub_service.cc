@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "drafts/pull_area.h"
 #include "endpoint/token_file.h"
 #include "os/programs.h"
+#include "os/sys.h"
+#include "pull/area_files.h"
 #include "upstream/program_hub.h"
 
 namespace weft {
@@ -19,13 +22,17 @@ namespace {
 // The disk of a client that stores a model may stall for longer than a reader of metrics.
 constexpr auto kPatience = std::chrono::seconds(60);
 
+ProgramHubOptions hub_options(const Config& config, std::string program) {
+  return {config.hub_upstream, config.hub_upstream_token_file, config.store, std::move(program)};
+}
+
 Result<std::unique_ptr<Upstream>> open_upstream(const Config& config) {
   WEFT_CHECK(check_upstream_token(config));
   const char* const path = std::getenv("PATH");
   const auto program = find_program("weft", own_program(), path == nullptr ? "" : path);
   if (!program)
     return Error{Errc::not_found, "hub.upstream: expected the program weft beside weftd or in PATH, found none"};
-  auto hub = program_hub({config.hub_upstream, config.hub_upstream_token_file, config.store, *program});
+  auto hub = program_hub(hub_options(config, *program));
   if (!hub.ok()) return Error{hub.error().code, fmt::format("hub.upstream: {}", hub.error().message)};
   return std::make_unique<Upstream>(*std::move(hub), Upstream::Options{});
 }
@@ -59,6 +66,24 @@ Status check_upstream_token(const Config& config) {
   return Error{Errc::invalid, fmt::format("hub.upstream_token_file {}: expected one line", path)};
 }
 
+// The files of the pulls from the upstream.
+class HubService::PullsHere final : public IncomingFiles {
+ public:
+  PullsHere(const SafePath& pulls, std::string endpoint) : files_(pulls, std::move(endpoint), now_ns()) {}
+  Result<std::size_t> read(const HubName& repository, const HubFile& file, std::uint64_t offset,
+                           std::span<std::byte> out) override {
+    return files_.read(repository, file, offset, out);
+  }
+
+ private:
+  const AreaFiles files_;
+};
+
+HubService::HubService() = default;
+HubService::~HubService() {
+  end_pulls();
+}
+
 Result<std::unique_ptr<HubService>> HubService::open(const Config& config, Store& store, ColdReads& cold) {
   std::unique_ptr<HubService> service(new HubService);
   std::optional<HubToken> token;
@@ -67,8 +92,11 @@ Result<std::unique_ptr<HubService>> HubService::open(const Config& config, Store
   }
   if (!config.hub_upstream.empty()) {
     WEFT_TRY(service->upstream_, open_upstream(config));
+    WEFT_TRY(const HubSettings settings, upstream_settings(hub_options(config, {})));
+    service->pulls_here_ = std::make_unique<PullsHere>(store.directory() / kPullsFolder, settings.endpoint);
   }
-  service->endpoint_ = std::make_unique<HubEndpoint>(store, cold, token, service->upstream_.get());
+  service->endpoint_ =
+      std::make_unique<HubEndpoint>(store, cold, token, service->upstream_.get(), service->pulls_here_.get());
   WEFT_TRY(service->server_,
            HttpServer::open(server_options(config), [&endpoint = *service->endpoint_](const HttpRequest& request) {
              return endpoint.reply(request);

@@ -20,7 +20,7 @@ class HubService {
   static Result<std::unique_ptr<HubService>> open(const Config& config, Store& store, ColdReads& cold);
   HubService(const HubService&) = delete;
   HubService& operator=(const HubService&) = delete;
-  ~HubService() { end_pulls(); }
+  ~HubService();
 
   // Begins to end the pulls from the upstream, so that their requests to the daemon end too.
   void end_pulls();
@@ -28,8 +28,10 @@ class HubService {
   void add_figures(Figures& figures) const;
 
  private:
-  HubService() = default;
-  std::unique_ptr<Upstream> upstream_;  // null without hub.upstream
+  class PullsHere;
+  HubService();
+  std::unique_ptr<Upstream> upstream_;     // null without hub.upstream
+  std::unique_ptr<PullsHere> pulls_here_;  // null without hub.upstream
   std::unique_ptr<HubEndpoint> endpoint_;
   std::unique_ptr<HttpServer> server_;
 };

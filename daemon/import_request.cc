@@ -1,13 +1,18 @@
 // Publishes for a client. The client lists the files and opens each one on request, with its own rights.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <span>
+
+#include <fmt/core.h>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "control/call.h"
 #include "daemon/access.h"
+#include "daemon/arrival_patience.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
@@ -63,16 +68,25 @@ class ClientFiles {
   }
 
   // Believes the client: if the bytes are not there, the SHA-256 of the file is not the expected one. Pauses after a
-  // reply without news, so that no client can keep this thread busy.
+  // reply without news, so that no client can keep this thread busy, and fails after too many of them.
   Result<std::uint64_t> await(std::uint64_t number, Range range) {
+    patience_.begin();
     WEFT_TRY(const control::Message message, ask({.await = AwaitedBytes{number, range.offset, range.length}}));
     WEFT_TRY(Arrived arrived, decode_fields<Arrived>(message.body));
     if (arrived.failure) return std::move(arrived.failure->error);
     if (arrived.end <= range.offset) call_.wait_cancelled(kAwaitPause);
-    return arrived.end;
+    std::uint64_t& before = ends_[number];
+    const std::uint64_t news = arrived.end - std::min(arrived.end, before);
+    before += news;
+    if (patience_.end(news)) return arrived.end;
+    return Error{Errc::timed_out,
+                 fmt::format("expected bytes of a file that arrives within {} h, or {} KiB a second, got fewer",
+                             ArrivalPatience::kLongest.count(), ArrivalPatience::kBytesPerSecondMin >> 10U)};
   }
 
   control::Call& call_;
+  ArrivalPatience patience_;
+  std::map<std::uint64_t, std::uint64_t> ends_;  // of the bytes that have arrived, by file
 };
 
 // Fetches the config files of an inherited version from its node. After an error, the import itself fails if it needs

@@ -2,6 +2,8 @@
 // its requests; its arguments outlive the server.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "control/server.h"
@@ -18,6 +20,13 @@
 
 namespace weft {
 
+// Of pulls of other nodes, since the start.
+struct PullCounts {
+  std::atomic<std::uint64_t> followed = 0;       // pulls from which this node has copied while it waited
+  std::atomic<std::uint64_t> copied_bytes = 0;   // while it waited, and when it took over
+  std::atomic<std::uint64_t> adopted_bytes = 0;  // copied bytes that the cache took over
+};
+
 struct DaemonParts {
   ClusterStore& store;
   Registry& registry;
@@ -28,11 +37,13 @@ struct DaemonParts {
   ImportMemory& import_memory;
   AutoGc& auto_gc;
   ServedPulls& served_pulls;
+  PullCounts& pull_counts;
   std::uint64_t since_ns = 0;
 };
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish
-void serve_pulls(control::Server& server, DaemonParts& parts);    // claim, pulled
+void serve_pulls(control::Server& server, DaemonParts& parts);    // claim, pulled, adopt
+void add_pull_figures(Figures& figures, const DaemonParts& parts);
 // Runs gc. Errc::busy: the store lacks changes of the registry, or manifests of live versions.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);

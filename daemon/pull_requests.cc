@@ -1,4 +1,4 @@
-// The claims of pulls, and what pulls of other nodes have received.
+// The claims of pulls, what pulls of other nodes have received, and what this node has copied of it.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -9,9 +9,13 @@
 
 #include "control/call.h"
 #include "daemon/access.h"
+#include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "drafts/pull_area.h"
+#include "fetch/requests/adopt.h"
 #include "os/memory_file.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -39,7 +43,7 @@ class PlaceInLine {
     const bool is_silent = now.error().code == Errc::unreachable || now.error().code == Errc::timed_out;
     if (last_.held || !is_silent || !answered_ || time > *answered_ + kEtcdMax) return now;
     claim_.reset();
-    last_.next = false;
+    last_.ahead = {};
     return last_;
   }
 
@@ -60,21 +64,22 @@ class PlaceInLine {
 
 ClaimEvent event_of(const ClaimStanding& now) {
   if (now.held) return {.held = true, .node = now.last.node};
-  return {.next = now.next, .holder = now.holder.name, .node = now.holder.node, .since_ns = now.holder.since_ns};
+  return {.holder = now.holder.name, .node = now.ahead.node, .since_ns = now.holder.since_ns};
 }
 
-// Waits for the claim, and then holds it until the client ends the request. While it is held, other nodes may ask what
-// the pull has received.
+// Waits for the claim, and then holds it until the client ends the request. All the time other nodes may ask what the
+// pull has received, or copied from another node.
 Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
   PlaceInLine place(parts.registry, request.key);
-  std::unique_ptr<ServedPulls::Lasting> serving;
+  const auto serving = parts.served_pulls.begin(request.key);
   ClaimEvent told;
+  bool follows = false;
   do {
     WEFT_TRY(const ClaimStanding now, place.stand());
-    if (now.held && !serving) serving = parts.served_pulls.begin(request.key);
     ClaimEvent event = event_of(now);
     if (event != told) WEFT_CHECK(call.event(encode_fields(event)));
+    if (!event.held && !event.node.empty() && !std::exchange(follows, true)) ++parts.pull_counts.followed;
     told = std::move(event);
   } while (!call.wait_cancelled(kClaimPause));
   if (!told.held) return Error{Errc::cancelled, "interrupted"};
@@ -87,6 +92,18 @@ Result<PulledPart> read_pull(const PulledRequest& request, DaemonParts& parts) {
   if (cluster && cluster->node == request.node) return parts.served_pulls.read(request.ask);
   if (parts.bytes.peers == nullptr) return Error{Errc::unreachable, "this node has no peers"};
   return parts.bytes.peers->pulls().read(request.node, request.ask);
+}
+
+// The client has the area of the pull, and its files closed.
+Result<AdoptReport> adopt(control::Call& call, const AdoptRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  WEFT_TRY(const VersionRow row, version_of(parts.store, request.spec));
+  CallProgress progress(call);
+  const SafePath files = parts.store.directory() / kPullsFolder / request.key / kPullFiles;
+  WEFT_TRY(const std::uint64_t bytes,
+           adopt_files(parts.store, parts.store.cache(), parts.bytes.fetcher, row, files, progress));
+  parts.pull_counts.adopted_bytes += bytes;
+  return AdoptReport{bytes};
 }
 
 // The state of the pieces, and the bytes.
@@ -104,6 +121,7 @@ void pulled(control::Call& call, DaemonParts& parts) {
   if (!allowed.ok()) return fail(call, allowed.error());
   const auto part = read_pull(*request, parts);
   if (!part.ok()) return call.fail(part.error());  // without a line in the log: a follower asks often
+  parts.pull_counts.copied_bytes += part->bytes.size();
   auto file = file_of(*part);
   if (!file.ok()) return fail(call, file.error());
   std::vector<Fd> fds;
@@ -114,8 +132,22 @@ void pulled(control::Call& call, DaemonParts& parts) {
 
 }  // namespace
 
+void add_pull_figures(Figures& figures, const DaemonParts& parts) {
+  const auto add = [&](const char* name, const char* help, const std::atomic<std::uint64_t>& count) {
+    figures.add(name, "counter", help, [&count] { return static_cast<double>(count.load()); });
+  };
+  const PullCounts& counts = parts.pull_counts;
+  add("weft_pulls_followed_total", "Pulls of other nodes that a pull here has waited for and copied from.",
+      counts.followed);
+  add("weft_pull_copied_bytes_total", "Bytes that were copied from pulls of other nodes before their publish.",
+      counts.copied_bytes);
+  add("weft_pull_adopted_bytes_total", "Of these, bytes that the cache has taken over after the publish.",
+      counts.adopted_bytes);
+}
+
 void serve_pulls(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "claim", claim);
+  serve(server, parts, "adopt", adopt);
   server.on("pulled", control::Runs::own_thread,
             [&parts](const std::shared_ptr<control::Call>& call) { pulled(*call, parts); });
 }

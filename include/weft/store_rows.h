@@ -54,17 +54,19 @@ struct Author {
 
 // Where the files of a version came from, as texts of the publisher: no store can verify them.
 struct Provenance {
-  std::string endpoint = {};    // URL of the model hub
-  std::string repository = {};  // "hf:org/bert" or "hf:datasets/org/c4"
-  std::string revision = {};    // as the publisher named it: a branch, a tag or a commit
-  std::string commit = {};      // the hub's commit of the imported files (is_commit_hash); "": none is known
-  std::string access = {};      // "private" or "gated"; "": the hub lets everybody read them, or none is known
-  std::uint64_t listed_ns = 0;  // time of the listing of the files; 0: unknown
-  // URLs of the files without queries, which may hold signatures, and the number of URLs that are not in the list.
-  std::vector<std::string> urls = {};
-  std::uint64_t urls_left_out = 0;
+  std::string endpoint = {};           // URL of the model hub
+  std::string repository = {};         // "hf:org/bert" or "hf:datasets/org/c4"
+  std::string revision = {};           // as the publisher named it: a branch, a tag or a commit
+  std::string commit = {};             // the hub's commit of the imported files (is_commit_hash); "": none is known
+  std::string access = {};             // "private" or "gated"; "": the hub lets everybody read them, or none is known
+  std::uint64_t listed_ns = 0;         // time of the listing of the files; 0: unknown
+  std::vector<std::string> urls = {};  // of the files, without queries, which may hold signatures
+  // With `urls`: the number of URLs that the list lacks. With a commit: the number of its files that the version lacks,
+  // because a pull selected others: then the version is a part of the commit.
+  std::uint64_t left_out = 0;
   bool operator==(const Provenance&) const = default;
   bool empty() const { return *this == Provenance{}; }
+  bool is_part() const { return !commit.empty() && left_out > 0; }
 };
 
 struct ModelRow {

@@ -83,8 +83,8 @@ Status check_source(const Provenance& source) {
                                             source.urls.size())};
   for (const std::string& url : source.urls)
     WEFT_CHECK(check_text("URL of the source", url, limits::kSourceTextMax, kOne));
-  if (source.listed_ns <= limits::kTimeNsMax && source.urls_left_out <= limits::kFilesPerVersionMax) return {};
-  return Error{Errc::invalid, "source: expected a time and a number of URLs that can be"};
+  if (source.listed_ns <= limits::kTimeNsMax && source.left_out <= limits::kFilesPerVersionMax) return {};
+  return Error{Errc::invalid, "source: expected a time and a number of files that can be"};
 }
 
 void add_url(Provenance& source, std::string url) {
@@ -93,7 +93,7 @@ void add_url(Provenance& source, std::string url) {
   if (is_listed)
     source.urls.push_back(std::move(url));
   else
-    ++source.urls_left_out;
+    ++source.left_out;
 }
 
 Status check_description(std::string_view message, const Metrics& metrics, std::uint64_t described_ns) {

@@ -23,6 +23,10 @@ void fields(JsonFields& f, FileList& m) {
   f("files", m.files, JsonFields::Form::row);
 }
 
+void check_key(JsonFields& f, const std::string& key) {
+  if (!is_claim_key(key)) f.refuse(fmt::format("\"key\": expected {} hexadecimal digits", limits::kClaimDigits));
+}
+
 }  // namespace
 
 void fields(JsonFields& f, SourceFile& m) {
@@ -50,7 +54,12 @@ void fields(JsonFields& f, ImportRequest& m) {
 
 void fields(JsonFields& f, ClaimRequest& m) {
   f("key", m.key);
-  if (!is_claim_key(m.key)) f.refuse(fmt::format("\"key\": expected {} hexadecimal digits", limits::kClaimDigits));
+  check_key(f, m.key);
+}
+
+void fields(JsonFields& f, AdoptRequest& m) {
+  f("key", m.key)("spec", m.spec);
+  check_key(f, m.key);
 }
 
 void fields(JsonFields& f, PulledRequest& m) {

@@ -7,6 +7,7 @@
 //   may_publish MayPublishRequest                               {}
 //   claim      ClaimRequest     ClaimEvent                      none: it lasts until the client ends it
 //   pulled     PulledRequest                                    PulledAnswer and a descriptor
+//   adopt      AdoptRequest     ProgressEvent                   AdoptReport
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
 //   mv         RenameRequest                                    {}
@@ -117,14 +118,15 @@ struct ClaimRequest {
 void fields(JsonFields& f, ClaimRequest& m);
 struct ClaimEvent {
   bool held = false;
-  bool next = false;           // this node gets the claim next
-  std::string holder = {};     // the name of the node that has the claim, if `held` is false
-  std::string node = {};       // and its id; if `held`: of the node that had it last; "": unknown
+  std::string holder = {};  // the name of the node that has the claim, if `held` is false
+  // The id of the node that has received what this one copies meanwhile; if `held`: of the one that had the claim last;
+  // "": there is none, or it is unknown.
+  std::string node = {};
   std::uint64_t since_ns = 0;  // when that node got it, by its clock; 0: unknown
   bool operator==(const ClaimEvent&) const = default;
 };
 inline void fields(JsonFields& f, ClaimEvent& m) {
-  f("held", m.held)("next", m.next)("holder", m.holder)("node", m.node)("since_ns", m.since_ns);
+  f("held", m.held)("holder", m.holder)("node", m.node)("since_ns", m.since_ns);
 }
 
 // Asks another node for what its pull has received (weft/cluster/pulled.h). The descriptor is a file with the state of
@@ -140,6 +142,20 @@ struct PulledAnswer {
 };
 inline void fields(JsonFields& f, PulledAnswer& m) {
   f("pieces", m.pieces, kPulledPiecesMax)("bytes", m.bytes, kPulledBytesMax);
+}
+
+// Puts bytes of a version into the cache that this node has copied from a pull of another node, from the area of that
+// pull.
+struct AdoptRequest {
+  std::string key;   // of the area: limits::kClaimDigits hexadecimal digits
+  std::string spec;  // MODEL@V
+};
+void fields(JsonFields& f, AdoptRequest& m);
+struct AdoptReport {
+  std::uint64_t bytes = 0;  // that the cache has now and lacked before
+};
+inline void fields(JsonFields& f, AdoptReport& m) {
+  f("bytes", m.bytes);
 }
 
 struct TagRequest {

@@ -233,7 +233,7 @@ void fields(F& f, Provenance& m) {
   using T = records::Source;
   f.text_if_any(T::VT_ENDPOINT, m.endpoint).text_if_any(T::VT_REPOSITORY, m.repository);
   f.text_if_any(T::VT_REVISION, m.revision).text_if_any(T::VT_COMMIT, m.commit).text_if_any(T::VT_ACCESS, m.access);
-  f(T::VT_LISTED_NS, m.listed_ns)(T::VT_URLS_LEFT_OUT, m.urls_left_out);
+  f(T::VT_LISTED_NS, m.listed_ns)(T::VT_LEFT_OUT, m.left_out);
   if (F::kReads || !m.urls.empty()) f(T::VT_URLS, m.urls);
 }
 

@@ -21,7 +21,7 @@ void fields(JsonFields& f, std::pair<std::string, std::string>& metric) {
 
 void fields(JsonFields& f, Provenance& m) {
   f("endpoint", m.endpoint)("repository", m.repository)("revision", m.revision)("commit", m.commit);
-  f("access", m.access)("listed_ns", m.listed_ns)("urls", m.urls)("urls_left_out", m.urls_left_out);
+  f("access", m.access)("listed_ns", m.listed_ns)("urls", m.urls)("left_out", m.left_out);
 }
 
 void fields(JsonFields& f, ImportOptions& m) {

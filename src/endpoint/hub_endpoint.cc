@@ -94,10 +94,12 @@ struct HubEndpoint::Asked {
 };
 
 // A client waits a few seconds for the first bytes of a file and then asks again, so no file is fetched whole before.
-HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token, Upstream* upstream)
+HubEndpoint::HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token, Upstream* upstream,
+                         IncomingFiles* arriving)
     : store_(store),
       token_(token),
       upstream_(upstream),
+      arriving_(arriving),
       vfs_(Vfs::make(store, {.cold = &cold, .cold_policy = ColdPolicy::stream})),
       served_(store, *vfs_, upstream == nullptr ? CommitNames::own : CommitNames::source),
       trimming_("hub endpoint") {
@@ -194,6 +196,8 @@ std::optional<HttpReply> HubEndpoint::pulled(const HttpRequest& request, const H
   if (state.what == State::pulling) {
     if (auto reply = listed_answer(request, route, *state.commit)) return reply;
     state = upstream_->obtain(source, Upstream::Until::stored, deadline, request.cancelled);
+    if (state.what == State::pulling)
+      if (auto reply = arriving(request, route, source, *state.commit)) return reply;
   }
   if (state.what == State::stored) return stored(request, route, state.commit->commit);
   // Of the errors that clients repeat, only this one makes them repeat a download.
@@ -203,6 +207,45 @@ std::optional<HttpReply> HubEndpoint::pulled(const HttpRequest& request, const H
   if (state.what == State::no_revision) return no_revision(route);
   if (state.what == State::failed) return upstream_failure(state);
   return try_again(hub_refusal(503, "", "the upstream has not answered yet"), state.again);
+}
+
+std::optional<HttpReply> HubEndpoint::arriving(const HttpRequest& request, const HubRoute& route,
+                                               const HubSource& source, const UpstreamCommit& commit) {
+  const HubFile* const file = listed_file(commit, route.path);
+  if (arriving_ == nullptr || route.what != What::file || file == nullptr || !file->sha256 || file->size == 0)
+    return std::nullopt;
+  const ServedFile shown = served(*file);
+  const std::string etag = etag_of(shown, commit.commit);
+  const HttpPart part = request.part_of(file->size, etag);
+  if (part.kind == HttpPart::Kind::unsatisfiable || part.offset + part.length != file->size) return std::nullopt;
+  const auto content = std::make_shared<ArrivingContent>(ArrivingContent::Parts{
+      *upstream_, *arriving_, source, *file, stored_reader(request, source, commit.commit, *file), request.cancelled});
+  if (!content->has(part.offset)) return std::nullopt;
+  HttpReply reply = http_part_reply(part);
+  std::ranges::move(file_fields(shown, etag, commit.commit), std::back_inserter(reply.fields));
+  reply.fields.emplace_back("Content-Type", "application/octet-stream");
+  reply.body = HttpContent{part.length, [content, begin = part.offset](std::uint64_t offset, std::span<std::byte> out) {
+                             return content->read(begin + offset, out);
+                           }};
+  return reply;
+}
+
+ArrivingContent::ReadStored HubEndpoint::stored_reader(const HttpRequest& request, const HubSource& source,
+                                                       const std::string& commit, const HubFile& file) {
+  return [this, cancelled = request.cancelled, repository = source.repository, commit, file,
+          open = std::shared_ptr<const Opened>()](std::uint64_t offset,
+                                                  std::span<std::byte> out) mutable -> Result<std::size_t> {
+    if (!open) {
+      WEFT_TRY(const ModelRow model, served_.model(repository));
+      WEFT_TRY(const ServedVersion version, served_.version(model, commit));
+      WEFT_TRY(const ServedEntry entry, served_.entry(version.row, file.path));
+      if (entry.file.sha256 != file.sha256)
+        return Error{Errc::changed, fmt::format("{}: another file than the upstream listed", printable(file.path))};
+      WEFT_TRY(Opened opened, vfs_->open_with_attr(entry.ino));
+      open = std::make_shared<const Opened>(std::move(opened));
+    }
+    return read_for(cancelled, *open->file, offset, out);
+  };
 }
 
 // Some revisions, such as refs/pr/1, have no name in the store, so the commit is looked for too.

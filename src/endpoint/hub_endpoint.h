@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/worker.h"
+#include "endpoint/arriving_content.h"
 #include "endpoint/hub_counts.h"
 #include "endpoint/hub_route.h"
 #include "endpoint/served_store.h"
@@ -25,9 +26,11 @@ class HubEndpoint {
  public:
   // `cold` fetches manifests and bytes of other nodes. With a token, requests without it get 401. Without one,
   // requests whose host is neither localhost nor an address get 403, and with an upstream also those that a page of
-  // another site has sent. `upstream` pulls what the store lacks; null: that is an error 404. All references outlive
-  // this, and this outlives the server.
-  HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token, Upstream* upstream = nullptr);
+  // another site has sent. `upstream` pulls what the store lacks; null: that is an error 404. `arriving` are the files
+  // of its pulls, which clients read before the end; null: they wait. All references outlive this, and this outlives
+  // the server.
+  HubEndpoint(Store& store, ColdReads& cold, std::optional<HubToken> token, Upstream* upstream = nullptr,
+              IncomingFiles* arriving = nullptr);
 
   // Answers a request. Waits for bytes of other nodes, until the client leaves, and for the upstream as long as clients
   // wait for an answer.
@@ -43,6 +46,12 @@ class HubEndpoint {
   // Returns the answer from the upstream. Nothing: it has no such repository, or it has no such revision or fails and
   // the store has another version to serve (`has_other`).
   std::optional<HttpReply> pulled(const HttpRequest& request, const HubRoute& route, bool has_other = false);
+  // Returns the answer with bytes of a file that arrives. Nothing: the first ones are not here yet, or the answer would
+  // end before the file does, whose last byte shows whether all are right.
+  std::optional<HttpReply> arriving(const HttpRequest& request, const HubRoute& route, const HubSource& source,
+                                    const UpstreamCommit& commit);
+  ArrivingContent::ReadStored stored_reader(const HttpRequest& request, const HubSource& source,
+                                            const std::string& commit, const HubFile& file);
   HttpReply stored(const HttpRequest& request, const HubRoute& route, const std::string& commit);
   HttpReply failed(const HttpRequest& request, const Error& error);
   HttpReply no_entry(const Asked& asked, const Error& error);
@@ -57,6 +66,7 @@ class HubEndpoint {
   Store& store_;
   const std::optional<HubToken> token_;
   Upstream* const upstream_;
+  IncomingFiles* const arriving_;
   const std::unique_ptr<Vfs> vfs_;
   const ServedStore served_;
   HubCounts counts_;

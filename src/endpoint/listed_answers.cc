@@ -11,7 +11,6 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "endpoint/hub_answers.h"
-#include "endpoint/served_file.h"
 #include "weft/store_rows.h"
 
 namespace weft {
@@ -19,15 +18,6 @@ namespace {
 
 using What = HubRoute::What;
 using Rows = std::map<std::string, ServedFile, std::less<>>;  // by path
-
-ServedFile served(const HubFile& file) {
-  return {file.path, false, file.size, file.sha256, file.git_sha1};
-}
-
-const HubFile* file_at(const UpstreamCommit& commit, std::string_view path) {
-  const auto file = std::ranges::lower_bound(commit.files, path, {}, &HubFile::path);
-  return file == commit.files.end() || file->path != path ? nullptr : &*file;
-}
 
 // Returns the rows of a directory's listing: `is_recursive` includes the rows of its subdirectories.
 Rows rows_below(const UpstreamCommit& commit, const std::string& directory, bool is_recursive) {
@@ -92,7 +82,7 @@ HttpReply refs(const UpstreamCommit& commit) {
 }
 
 std::optional<HttpReply> file(const HttpRequest& request, const HubRoute& route, const UpstreamCommit& commit) {
-  const HubFile* const found = file_at(commit, route.path);
+  const HubFile* const found = listed_file(commit, route.path);
   if (found == nullptr) return no_file(route.path, text_of(route.repository), commit.commit);
   const ServedFile file = served(*found);
   HttpReply reply;
@@ -105,6 +95,15 @@ std::optional<HttpReply> file(const HttpRequest& request, const HubRoute& route,
 }
 
 }  // namespace
+
+ServedFile served(const HubFile& file) {
+  return {file.path, false, file.size, file.sha256, file.git_sha1};
+}
+
+const HubFile* listed_file(const UpstreamCommit& commit, std::string_view path) {
+  const auto file = std::ranges::lower_bound(commit.files, path, {}, &HubFile::path);
+  return file == commit.files.end() || file->path != path ? nullptr : &*file;
+}
 
 std::optional<HttpReply> listed_answer(const HttpRequest& request, const HubRoute& route,
                                        const UpstreamCommit& commit) {

@@ -36,12 +36,17 @@ Result<ServedVersion> ServedStore::version(const ModelRow& model, std::string_vi
     return Error{Errc::not_found, fmt::format("{} has no revision {}", model.name, printable(revision))};
   WEFT_TRY(const auto snapshot, store_.snapshot());
   WEFT_TRY(ModelRevision found, resolve_revision(*snapshot, model, revision));
+  using Kind = ModelRevision::Kind;
   const std::string& source = found.version.source.commit;
+  const bool is_part = found.version.source.is_part();
   ServedVersion version{found.version, commit_of(found.version)};
-  version.is_stand_in = found.kind == ModelRevision::Kind::main && found.tag_ino == 0 && !source.empty();
-  if (found.kind == ModelRevision::Kind::commit) {
+  if (is_part && found.kind == Kind::commit && revision != version.commit)
+    return Error{Errc::not_found, fmt::format("{} has a part of commit {}", model.name, revision)};
+  const bool may_move = found.kind == Kind::main && found.tag_ino == 0 && !source.empty();
+  version.is_stand_in = may_move || (is_part && (found.kind == Kind::main || found.kind == Kind::tag));
+  if (found.kind == Kind::commit) {
     version.commit = revision;
-  } else if (names_ == CommitNames::source && !source.empty()) {
+  } else if (names_ == CommitNames::source && !source.empty() && !is_part) {
     WEFT_TRY(const auto id, snapshot->with_revision(model.id, source));
     if (id == found.version.id) version.commit = source;
   }

@@ -15,8 +15,8 @@ namespace weft {
 struct ServedVersion {
   VersionRow row;
   std::string commit;  // the name of the version for clients
-  // True for the newest version as "main", if it came from a hub and the model has no tag main: the branch of the hub
-  // may be another version.
+  // True if the hub may have another version under this name: for the newest version as "main", if it came from a hub
+  // and the model has no tag main, and for a tag or "main" whose version is a part of a commit of the hub.
   bool is_stand_in = false;
 };
 
@@ -41,7 +41,7 @@ class ServedStore {
   Result<ModelRow> model(const HubName& repository) const;
   // True if a model has the name of this data set, or a data set that of this model: no version can be published.
   bool is_taken(const HubName& repository) const;
-  // Errc::not_found: the model has no such revision.
+  // Errc::not_found: the model has no such revision. A part of a commit of the hub is not the version of this commit.
   Result<ServedVersion> version(const ModelRow& model, std::string_view revision) const;
   // True if the newest version came from a hub. Otherwise the model belongs to this cluster, whatever repository of the
   // hub has the same name.

@@ -72,6 +72,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   Result<EvictReport> evict(const EvictOptions& options) { return room_.evict(options); }
   // Indexes everything that has arrived and closes idle transfers, so that eviction can take their packs.
   void let_go();
+  // As CacheRoom::make_room(), for a pack that no transfer fills.
+  Status make_room(const FetchPack& pack, std::uint64_t bytes) { return room_.make_room(pack, bytes); }
   FetchStatus status() const;
   // Returns the disk space of fetched packs in bytes, indexed or not; at most one second old.
   std::uint64_t cache_bytes() { return room_.used_bytes(); }

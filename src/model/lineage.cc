@@ -66,7 +66,7 @@ std::string source_json(const Provenance& source) {
     for (const std::string& url : source.urls) json.value(std::string_view(url));
     json.end_array();
   }
-  if (source.urls_left_out != 0) json.member("urls_left_out", source.urls_left_out);
+  if (source.left_out != 0) json.member("left_out", source.left_out);
   return json.end_object().take();
 }
 

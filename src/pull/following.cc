@@ -1,8 +1,11 @@
 #include "pull/following.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "os/file_ops.h"
 #include "pull/received_note.h"
 
 namespace weft {
@@ -91,7 +94,18 @@ std::optional<PulledPart> Following::ask(const File& file, std::uint64_t offset,
   return {};
 }
 
+// Every node that waits copies, and most of them never need the bytes to take over: a copy must not fill a disk.
+Status Following::check_space(const HubFile& wanted) const {
+  if (stat_file(area_.files() / wanted.path).ok()) return {};
+  WEFT_TRY(const Fd directory, open_directory(area_.files()));
+  const auto disk = disk_space(directory.get());
+  if (!disk || disk->available > wanted.size + disk->total / kFreePart) return {};
+  return Error{Errc::no_space, fmt::format("{}: expected {} bytes and 1/{} of the disk free, got {} bytes",
+                                           area_.files(), wanted.size, kFreePart, disk->available)};
+}
+
 Status Following::open(File& file) {
+  WEFT_CHECK(check_space(file.wanted));
   WEFT_TRY(file.received, ReceivedFile::open(area_.files(), area_.notes(), file.wanted, HashedBy::import));
   ++open_;
   return {};

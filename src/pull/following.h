@@ -1,5 +1,6 @@
-// Copies what another node's pull has received into the area of this node's pull, which waits for the claim. When this
-// node gets the claim, it receives only the rest. The copied bytes are of unknown truth: Receiving verifies them.
+// Copies what another node's pull has received, or copied itself, into the area of this node's pull, which waits for
+// the claim. When this node gets the claim, it receives only the rest. The copied bytes are of unknown truth: Receiving
+// verifies them.
 #pragma once
 
 #include <chrono>
@@ -28,6 +29,7 @@ class Following {
   static constexpr auto kRest = std::chrono::seconds(5);          // and after an error of the other node
   static constexpr std::size_t kQuietMax = 300;                   // files without news that one round asks about
   static constexpr std::size_t kOpenMax = 300;                    // files that are copied at a time
+  static constexpr std::uint64_t kFreePart = 20;                  // 1/20 of the disk stays free
 
   // `key`: of the area. `files`: those that this node wants. `area` and `time` outlive this.
   Following(const PullArea& area, std::string key, std::span<const HubFile> files,
@@ -61,6 +63,7 @@ class Following {
   Status follow(File& file, Giver& giver);
   Status copy(File& file, std::uint64_t piece, std::uint32_t got, Giver& giver);
   std::optional<PulledPart> ask(const File& file, std::uint64_t offset, std::uint64_t length, Giver& giver) const;
+  Status check_space(const HubFile& wanted) const;
   Status open(File& file);
   void close_whole(File& file);
 

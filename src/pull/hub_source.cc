@@ -20,7 +20,7 @@ class RevisionSource final : public PullSource {
   Result<std::string> name() const override { return version_name_of(source_.repository); }
   std::string revision() const override { return source_.revision; }
   std::optional<std::string> tag() const override { return tag_of_revision(source_.revision); }
-  std::string key() const override { return pull_key(fmt::format("{} {}", endpoint_, text())); }
+  std::string key() const override { return hub_pull_key(endpoint_, source_.repository); }
 
   // Finds the commit first: from then on the revision may move.
   Result<PullListing> list() override {

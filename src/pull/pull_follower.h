@@ -1,5 +1,5 @@
-// The area of a pull, with the bytes that come from other nodes: copies while this node is next in line for the claim
-// of the pull, and the rest if the node that had the claim ends without a version.
+// The area of a pull, with the bytes that come from other nodes: copies while this node waits in line for the claim of
+// the pull, and the rest if the node that had the claim ends without a version.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class PullFollower {
 
   // Returns the area, opened once. Errors as PullArea::open().
   Result<PullArea*> area(const Patience& patience);
-  // Copies news from the node that has the claim, and returns when it may be called again, as Following::step(). If
+  // Copies news from a node before this one in line, and returns when it may be called again, as Following::step(). If
   // another pull on this node has the area, or after a failure, copies nothing.
   Deadline step(PulledFiles& from, const std::function<bool()>& stopped);
   // Copies the rest that the last holder of the claim has, unless it is null, and ends the copying. Call it with the

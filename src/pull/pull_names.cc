@@ -29,4 +29,8 @@ std::string pull_key(std::string_view text) {
   return to_hex(sha256(std::as_bytes(std::span(text)))).substr(0, kKeyDigits);
 }
 
+std::string hub_pull_key(const std::string& endpoint, const HubName& repository) {
+  return pull_key(fmt::format("{} {}", endpoint, text_of(repository)));
+}
+
 }  // namespace weft

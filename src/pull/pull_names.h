@@ -20,5 +20,6 @@ std::string description_of(const std::string& endpoint, const HubSource& source,
 // Returns the key of the PullArea of a source, which the text tells from others. All revisions of a repository have
 // one: mostly they have the same files.
 std::string pull_key(std::string_view text);
+std::string hub_pull_key(const std::string& endpoint, const HubName& repository);
 
 }  // namespace weft

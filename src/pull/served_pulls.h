@@ -1,5 +1,6 @@
-// Serves to other nodes the bytes that pulls on this node have received. A pull is served from begin() on, and for
-// kServedAfter after its end: a pull that was killed leaves its area, and the node that takes over asks for its bytes.
+// Serves to other nodes the bytes that pulls on this node have received, or copied while they wait. A pull is served
+// from begin() on, and for kServedAfter after its end: a pull that was killed leaves its area, and the node that takes
+// over asks for its bytes.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,10 @@
-// A claim in etcd: keys that this node puts under a lease of its own. One is the node that has the claim, one the node
-// that is next in line; a third one names the last holder for an hour. A node takes a free claim only if no other node
-// is next in line. The values are ClaimHolders.
+// A claim in etcd: keys that this node puts under a lease of its own. One is the node that has the claim. Each node
+// that waits has one of its own, and their order in the line is that in which the keys were made. A third kind names
+// the last holder for an hour. A node takes a free claim only if no other node is before it in line. The values are
+// ClaimHolders.
+//
+// The holder and the line are a tree in which each node copies from its parent: the nodes 1 and 2 in line from the
+// holder, 3 and 4 from node 1, 5 and 6 from node 2. If a node dies, those behind it move up with the end of its lease.
 #pragma once
 
 #include <chrono>

@@ -35,7 +35,9 @@ std::string_view claim_digits(std::string_view text) {
   const std::string_view digits = text.substr(0, limits::kClaimDigits), place = text.substr(digits.size());
   const auto is_digit = [](char digit) { return hex_value(digit) >= 0 && (digit < 'A' || digit > 'F'); };
   if (digits.size() != limits::kClaimDigits || !std::ranges::all_of(digits, is_digit)) return {};
-  return place.empty() || place == "/next" || place == "/last" ? digits : std::string_view();
+  if (place.empty() || place == "/last") return digits;
+  const bool is_place = place.starts_with("/w/") && place.size() == 3 + kNumberDigits;
+  return is_place && std::ranges::all_of(place.substr(3), is_digit) ? digits : std::string_view();
 }
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
@@ -92,6 +94,9 @@ std::string RegistryKeys::memory(std::string_view model, std::uint64_t number) c
 }
 std::string RegistryKeys::tag(std::string_view model, std::string_view tag) const {
   return fmt::format("{}t/{}@{}", root_, model, tag);
+}
+std::string RegistryKeys::claim_place(std::string_view digits, std::uint64_t lease) const {
+  return fmt::format("{}{:016x}", claim_line(digits).begin, lease);
 }
 etcd::Keys RegistryKeys::versions_of(std::string_view model) const {
   return etcd::prefixed(fmt::format("{}v/{}@", root_, model));

@@ -55,7 +55,8 @@ class RegistryKeys {
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }
   std::string claim(std::string_view digits) const { return root_ + "c/" + std::string(digits); }
-  std::string claim_next(std::string_view digits) const { return claim(digits) + "/next"; }
+  etcd::Keys claim_line(std::string_view digits) const { return etcd::prefixed(claim(digits) + "/w/"); }
+  std::string claim_place(std::string_view digits, std::uint64_t lease) const;
   std::string claim_last(std::string_view digits) const { return claim(digits) + "/last"; }
   etcd::Keys versions_of(std::string_view model) const;
   etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…

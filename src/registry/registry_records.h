@@ -17,7 +17,9 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 13;  // 13: cells of a tensor that touch are one run of its manifest
+// 13: cells of a tensor that touch are one run of its manifest, and each node that waits for a claim has a place in its
+// line
+inline constexpr std::uint32_t kRegistryFormat = 13;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

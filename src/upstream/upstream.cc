@@ -137,7 +137,8 @@ UpstreamState Upstream::state_of(const Entry& entry) const {
 void Upstream::finish(Entry& entry, What what, const Error& error) {
   entry.what = what;
   entry.error = error;
-  entry.forgotten = time_.now() + options_.remembered;
+  const bool is_nameless = what == What::stored && !tag_of_revision(entry.source.revision);
+  entry.forgotten = time_.now() + (is_nameless ? options_.nameless_remembered : options_.remembered);
   --counts_.running;
   changed_.notify_all();
   if (what == What::failed && error.code != Errc::not_found && error.code != Errc::cancelled &&

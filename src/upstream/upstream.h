@@ -49,6 +49,8 @@ class Upstream {
     std::size_t waiting_max = limits::kHubClientsMax / 2;
     // The life of a final answer, after which the next request for the revision asks the hub again.
     std::chrono::seconds remembered{30};
+    // The same of a stored revision that is no tag of the store, such as refs/pr/1: the store cannot name its commit.
+    std::chrono::seconds nameless_remembered{600};
     std::size_t remembered_max = 4096;  // revisions
   };
   struct Counts {

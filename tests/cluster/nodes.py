@@ -34,11 +34,13 @@ class Node:
     def mounted(self, options=None):
         return Mount(self.store, self.directory / "mnt", options)
 
+    def figures(self):
+        return metrics(self.daemon.ask("metrics")["text"])
+
     def fetched(self, source=None):
         """Bytes that came from there, since the daemon started."""
         source = source or ("peer" if self.cluster.peers else "origin")
-        name = f'weft_fetched_bytes_total{{source="{source}"}}'
-        return metrics(self.daemon.ask("metrics")["text"]).get(name, 0)
+        return self.figures().get(f'weft_fetched_bytes_total{{source="{source}"}}', 0)
 
     def asked(self):
         """What mounts have asked this node's daemon for, and how often."""

@@ -62,41 +62,60 @@ std::unique_ptr<Claim> line_up(RegistryNode& node) {
   return testing::must(node.registry().claim(std::string(limits::kClaimDigits, 'c')));
 }
 
-TEST_CASE("cluster: one node has a claim, one is next, and the others come later") {
+TEST_CASE("cluster: one node has a claim, and the others get it in the order in which they came") {
   World world;
   auto a = world.patient("a"), b = world.patient("b");
   auto first = line_up(*a), second = line_up(*b), third = line_up(*a);
   CHECK(stand(first).held);
   CHECK(stand(first).last.node.empty());
-  const std::string node = a->store().cluster()->node;
+  const std::string node = a->store().cluster()->node, other = b->store().cluster()->node;
   ClaimStanding standing = stand(second);
   CHECK_FALSE(standing.held);
-  CHECK(standing.next);
+  CHECK(standing.ahead.node == node);
   CHECK(standing.holder.node == node);
   CHECK(standing.holder.since_ns > 0);
-  CHECK_FALSE(stand(third).next);
+  CHECK_FALSE(stand(third).held);
   first.reset();
-  CHECK_FALSE(stand(third).held);  // the one before has not looked yet
+  standing = stand(third);  // the one before has not looked yet
+  CHECK_FALSE(standing.held);
+  CHECK(standing.holder.node == other);
   standing = stand(second);
   CHECK(standing.held);
   CHECK(standing.last.node == node);
-  CHECK(stand(third).next);
+  CHECK(stand(third).ahead.node == other);
   CHECK(stand(second).held);
   second.reset();
   standing = stand(third);
   CHECK(standing.held);
-  CHECK(standing.last.node == b->store().cluster()->node);
+  CHECK(standing.last.node == other);
 }
 
-TEST_CASE("cluster: a node that leaves the line lets another one be next") {
+TEST_CASE("cluster: of the nodes that wait for a claim, two copy from its holder and two from each of these") {
   World world;
-  auto a = world.patient("a");
-  auto first = line_up(*a), second = line_up(*a), third = line_up(*a);
-  CHECK(stand(first).held);
-  CHECK(stand(second).next);
-  CHECK_FALSE(stand(third).next);
-  second.reset();
-  CHECK(stand(third).next);
+  std::vector<std::unique_ptr<ClusterNode>> nodes;
+  std::vector<std::unique_ptr<Claim>> line;
+  const auto ahead = [&](std::size_t number) {
+    const std::string name = stand(line[number]).ahead.name;  // the path of the store
+    return name.substr(name.rfind('/') + 1);
+  };
+  for (const char* name : {"0", "1", "2", "3", "4", "5"}) {
+    nodes.push_back(world.patient(name));
+    line.push_back(line_up(*nodes.back()));
+    stand(line.back());
+  }
+  CHECK(ahead(1) == "0");
+  CHECK(ahead(2) == "0");
+  CHECK(ahead(3) == "1");
+  CHECK(ahead(4) == "1");
+  CHECK(ahead(5) == "2");
+  line[1].reset();  // those behind it move up
+  CHECK(ahead(3) == "0");
+  CHECK(ahead(4) == "2");
+  CHECK(ahead(5) == "2");
+  line[0].reset();
+  CHECK(ahead(2).empty());  // it has the claim
+  CHECK(ahead(3) == "2");
+  CHECK(ahead(5) == "3");
 }
 
 TEST_CASE("cluster: the holder of a claim shows to the next one what it has published") {
@@ -104,7 +123,7 @@ TEST_CASE("cluster: the holder of a claim shows to the next one what it has publ
   auto a = world.patient("a"), b = world.patient("b");
   auto first = line_up(*a), second = line_up(*b);
   CHECK(stand(first).held);
-  CHECK(stand(second).next);
+  CHECK_FALSE(stand(second).held);
   must(publish(*a, "org/m", {1}));
   first.reset();
   CHECK(stand(second).held);

@@ -263,7 +263,7 @@ def test_a_user_keeps_nobody_from_the_daemon(open_dir, count, fds):
 WISH = {"name": "m", "inherit": "", "add": False, "dataset": False, "take": 0,
         "durability": "local", "keep": 0, "parents": [], "tags": [], "default_message": "",
         "source": {"endpoint": "", "repository": "", "revision": "", "commit": "", "access": "", "listed_ns": 0, "urls": [],
-                   "urls_left_out": 0},
+                   "left_out": 0},
         "message": "", "metrics": [], "files": 2}
 
 

@@ -1,6 +1,8 @@
 """The endpoint of weftd with an upstream: what the store lacks is pulled from a hub, once, however many clients ask."""
 import concurrent.futures
 import filecmp
+import hashlib
+import http.client
 import os
 import pathlib
 import signal
@@ -12,9 +14,10 @@ import pytest
 from daemonlib import Daemon
 from endpointlib import ask, client, free_port
 from hub_double import Hub
-from weftlib import PATIENCE, random_tensors, wait_until, write_model
+from weftlib import PATIENCE, environment, random_tensors, wait_until, write_model
 
 TOKEN = "hf_secretOfTheUpstream"
+LARGE = 96 << 20  # bytes of a file that is sent while it is pulled
 SNAPSHOT = "import json, sys; from huggingface_hub import snapshot_download;" \
            "print(json.dumps(snapshot_download(sys.argv[1], revision=sys.argv[2] or None)))"
 ONE_FILE = "import json, sys; from huggingface_hub import hf_hub_download;" \
@@ -160,6 +163,100 @@ def test_while_a_pull_runs_the_listing_answers_and_bytes_have_to_wait(node, repo
     assert filecmp.cmp(path, source / "model.safetensors", shallow=False)
     assert node.ask("org/m/resolve/main/config.json").body == b"{}"
     assert node.figure("weft_hub_pulls_total") == 1
+
+
+@pytest.fixture
+def large(hub, tmp_path):
+    """A repository that takes longer than a request for bytes waits."""
+    area = write_model(tmp_path / "large", random_tensors(16, LARGE // 16, seed="large"))
+    hub.add("org/large", area)
+    hub.pace = LARGE // 8 // 30  # for each of eight connections: 30 s
+    return area / "model.safetensors"
+
+
+def begin_get(node, path, **fields):
+    """(the answer, whose body has not been read; the connection)."""
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=10 * PATIENCE)  # as clients of the hub wait
+    connection.request("GET", path, headers=fields)
+    return connection.getresponse(), connection
+
+
+def test_a_large_file_is_sent_while_it_is_pulled(node, hub, large):
+    whole = large.read_bytes()
+    answer, _ = begin_get(node, "/org/large/resolve/main/model.safetensors")
+    assert answer.status == 200 and int(answer.headers["Content-Length"]) == len(whole)
+    assert answer.headers["ETag"] == f'"{hashlib.sha256(whole).hexdigest()}"'
+    assert answer.read(1 << 20) == whole[:1 << 20]
+    assert node.figure("weft_hub_pulls_running") == 1 and sum(hub.sent.values()) < len(whole)
+    begin = len(whole) // 8
+    end, _ = begin_get(node, "/org/large/resolve/main/model.safetensors", Range=f"bytes={begin}-")
+    assert end.status == 206 and end.headers["Content-Range"] == f"bytes {begin}-{len(whole) - 1}/{len(whole)}"
+    hub.pace = None
+    assert answer.read() == whole[1 << 20:]
+    assert end.read() == whole[begin:]
+    assert node.figure("weft_hub_pulls_total") == 1
+
+
+def test_a_client_of_the_hub_reads_a_large_file_while_it_is_pulled(node, hub, large):
+    path = node.client(ONE_FILE, "org/large", "model.safetensors")
+    assert filecmp.cmp(path, large, shallow=False)
+    assert node.figure('weft_hub_requests_total{kind="file",status="4xx"}') == 0
+    assert sum(hub.sent.values()) <= 1.05 * sum(path.stat().st_size for path in large.parent.iterdir())
+
+
+def read_all(answer):
+    """How many bytes of the body came; at most all but the last."""
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)) as failure:
+        answer.read()
+    return len(getattr(failure.value, "partial", b""))
+
+
+def test_a_client_never_gets_a_whole_file_of_a_pull_that_fails(node, hub, large):
+    answer, _ = begin_get(node, "/org/large/resolve/main/model.safetensors")
+    assert answer.status == 200
+    os.kill(pull_of(node), signal.SIGKILL)
+    assert read_all(answer) < large.stat().st_size
+
+
+def test_a_client_never_gets_a_whole_file_with_a_wrong_byte(node, hub, large):
+    hub.trouble("damage", path="*model.safetensors", at=1 << 20)
+    answer, _ = begin_get(node, "/org/large/resolve/main/model.safetensors")
+    assert answer.status == 200
+    hub.pace = None
+    assert read_all(answer) < large.stat().st_size
+    assert node.store.weft("ls", "org/large", "--names", check=False).stdout == ""
+
+
+def pull_part(store, hub):
+    """Pulls the files of org/m that have these names, as its main. The rest is left out."""
+    store.weft("pull", "hf:org/m", "--include", "*.json", env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf"))
+
+
+@pytest.mark.parametrize("by_commit", [False, True])
+def test_the_rest_is_pulled_if_the_store_has_a_part_of_the_commit(node, repository, source, by_commit):
+    pull_part(node.store, node.hub)
+    commit = repository.branches["main"]
+    part = node.store.json("info", "org/m@main")
+    assert part["source"]["commit"] == commit and part["source"]["left_out"] == len(files_of(source)) - 1
+    assert_same(node.client(SNAPSHOT, "org/m", commit if by_commit else ""), source)
+    assert node.ask("org/m/resolve/main/config.json", "HEAD").fields["X-Repo-Commit"] == commit
+    wait_until(lambda: node.store.json("info", "org/m@main")["version"] == 2, seconds_max=60 * PATIENCE)  # the tag follows
+    assert "left_out" not in node.store.json("info", "org/m@main")["source"]
+    assert all(node.downloads(name) <= 1 for name in files_of(source))
+
+
+def test_a_part_of_a_commit_is_served_by_its_tag_alone(store, hub, repository, tmp_path):
+    """Without an upstream, and while the upstream is away."""
+    node = Node(store, hub, tmp_path)
+    pull_part(store, hub)
+    commit = repository.branches["main"]
+    for options in ([], ["--hub-upstream", f"http://127.0.0.1:{free_port()}"]):
+        with Daemon(store, "--hub-listen", f"127.0.0.1:{node.port}", *options):
+            head = node.ask("org/m/resolve/main/config.json", "HEAD")
+            assert head.status == 200 and head.fields["X-Repo-Commit"] != commit
+            assert node.ask("org/m/resolve/main/model.safetensors").refusal == (404, "EntryNotFound")
+            assert node.ask(f"org/m/resolve/{commit}/config.json").status == (503 if options else 404)
+            assert node.ask(f"org/m/resolve/{head.fields['X-Repo-Commit']}/config.json").status == 200
 
 
 @pytest.mark.parametrize("revision", ["v1", "refs/pr/1"])

@@ -1,6 +1,6 @@
-// Bytes that a pull has received and not published yet (blobs/pulled.cc checks their bounds). pull/served_pulls.cc
-// gives those of this node, and a node that is next in line for the claim of the pull asks for them
-// (pull/following.cc). Their truth is unknown: the node that publishes them compares their digest.
+// Bytes that a pull has received, or copied from another node's, and not published yet (blobs/pulled.cc checks their
+// bounds). pull/served_pulls.cc gives those of this node, and nodes that wait in line for the claim of the pull ask for
+// them (pull/following.cc). Their truth is unknown: the node that publishes them compares their digest.
 //
 // A file has pieces of kPieceBytes, each filled from its start.
 #pragma once

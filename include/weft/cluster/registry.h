@@ -65,13 +65,18 @@ struct ClaimHolder {
 };
 struct ClaimStanding {
   bool held = false;        // this node has the claim
-  bool next = false;        // this node is next in line: no other node gets the claim before it
   ClaimHolder holder = {};  // the other node that has the claim now or gets it next; none if `held`
-  ClaimHolder last = {};    // if `held`: the node that had the claim before, if that is known
+  // The node that this one copies from while both wait or that one has the claim; none if `held`, for the first one in
+  // line of a free claim, and without a place. Each node has kClaimFollowersMax such followers at most.
+  ClaimHolder ahead = {};
+  ClaimHolder last = {};  // if `held`: the node that had the claim before, if that is known
 };
 
-// A right that one node of the cluster has at a time, and its line: one of the nodes that wait is next. One thread. Its
-// end gives up the right and the place; if the node dies, they end some seconds later.
+inline constexpr std::size_t kClaimFollowersMax = 2;
+inline constexpr std::size_t kClaimLineMax = 64;  // places in line; further nodes wait for a place
+
+// A right that one node of the cluster has at a time, and its line: the nodes that wait, in the order in which they
+// came. One thread. Its end gives up the right and the place; if the node dies, they end some seconds later.
 class Claim {
  public:
   virtual ~Claim() = default;

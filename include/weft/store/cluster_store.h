@@ -23,6 +23,8 @@
 
 namespace weft {
 
+class SafePath;  // os/safe_path.h
+
 // The present state of a version. If it was removed, `version.removed` is set, also for a version that this store has
 // not. If this store has a live version as removed, and `version.undeleted_ns` is later than that removal, the version
 // is live again.
@@ -211,6 +213,10 @@ class FetchedCache {
   virtual Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) = 0;
   // Undoes forget_damaged() if the blob could not be fetched: a part of the damaged bytes may be useful.
   virtual Status put_back(const ContentId& id, const BlobPlace& place) = 0;
+
+  // As fetch_pack(), of a file on the file system of the store, which goes from its place: it may have bytes of blobs.
+  // The caller guarantees that no process can write to it. Errc::not_found: no such regular file.
+  virtual Result<std::unique_ptr<FetchPack>> take_file(const SafePath& file) = 0;
 };
 
 // Records whether versions in memory have reached a disk: the registry, or a store without a cluster. Any thread.

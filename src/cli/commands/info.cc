@@ -144,7 +144,10 @@ void write_source(const Provenance& source, const std::function<void(std::string
   line("commit", source.commit);
   line("access", source.access);
   for (const std::string& url : source.urls) line("url", url);
-  if (source.urls_left_out != 0) line("url", fmt::format("{} more", source.urls_left_out));
+  if (source.is_part())
+    line("left out", count_of(source.left_out, "file"));
+  else if (source.left_out != 0)
+    line("url", fmt::format("{} more", source.left_out));
   if (source.listed_ns != 0) line("listed", utc_time(source.listed_ns));
 }
 

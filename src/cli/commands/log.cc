@@ -31,7 +31,7 @@ constexpr CommandInfo kLogInfo = {
         "{model, versions: [{model, version, latest, removed, durability, lost,\n"
         " publisher, time, time_ns, manifest, logical_bytes, tags, message,\n"
         " source: {endpoint, repository, revision, commit, access, time, urls,\n"
-        "  urls_left_out}, metrics: {KEY: VALUE},\n"
+        "  left_out}, metrics: {KEY: VALUE},\n"
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
         " parents_elsewhere}], complete}, newest first; complete as in `weft ls --json`;\n"
         "source has the known facts about a pull or an import from a hub's cache, or is\n"

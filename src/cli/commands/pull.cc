@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/daemon_call.h"
 #include "cli/shared/import_lines.h"
 #include "cli/shared/pull_claim.h"
 #include "cli/shared/table.h"
@@ -135,6 +136,7 @@ class PullCommand final : public Command {
     for (;;) {
       WEFT_TRY(PullArea* const area, open_area(context, follower, until));
       auto code = pull_into(context, *area, follower);
+      if (code.ok() && stored_ && claim_) adopt(context, follower);
       if (code.ok())
         if (const Status removed = area->remove(); !removed.ok()) context.note(removed.error().message);
       if (code.ok() || !has_lost_claim() || context.environment().interrupt != 0) return code;
@@ -157,6 +159,17 @@ class PullCommand final : public Command {
     follower.finish(last.get(), [&] { return has_lost_claim() || context.environment().interrupt != 0; });
     if (!follower.failure().empty() && !context.quiet)
       context.note(fmt::format("nothing was copied from other nodes: {}", follower.failure()));
+  }
+
+  // Keeps what was copied while another node has pulled the version. The next node in line need not wait for it. After
+  // an error, readers fetch the bytes.
+  void adopt(const Context& context, PullFollower& follower) {
+    follower.finish(nullptr, [] { return true; });
+    claim_.reset();
+    const AdoptRequest request{source_->key(), spec_of(*stored_)};
+    const auto adopted = call_daemon<AdoptReport>(context, "adopt", request);
+    if (!adopted.ok() && !context.quiet)
+      context.note(fmt::format("the bytes that came while this node waited are not kept: {}", adopted.error().message));
   }
 
   // Waits for a weftd that restarts, and for etcd. Another node may have gone on meanwhile.
@@ -257,6 +270,7 @@ class PullCommand final : public Command {
       return Error{Errc::not_found,
                    fmt::format("{}: no file to publish: the patterns match none of {}", source_->text(), all)};
     for (const HubFile& file : files()) bytes_ += file.size;
+    if (is_hub_) listing_.source.left_out = all - files().size();
     if (tags_.empty())
       if (const auto tag = source_->tag()) tags_.push_back(*tag);
     return {};

@@ -47,12 +47,12 @@ class PullClaim::Holder final : public PulledFiles {
 };
 
 Result<std::unique_ptr<PullClaim>> PullClaim::take(const Context& context, const std::string& key,
-                                                   Clock::time_point until, const OnNext& on_next) {
+                                                   Clock::time_point until, const OnWait& on_wait) {
   WEFT_TRY(auto daemon, context.daemon());
   if (!daemon) return std::unique_ptr<PullClaim>();
   std::unique_ptr<PullClaim> claim(new PullClaim(context, std::move(daemon)));
   claim->asking_ = std::thread([&claim = *claim, key] { claim.ask(key); });
-  WEFT_CHECK(claim->wait(until, on_next));
+  WEFT_CHECK(claim->wait(until, on_wait));
   return claim;
 }
 
@@ -91,15 +91,15 @@ std::unique_ptr<PulledFiles> PullClaim::last_holder() {
 
 // Returns when the next turn is. The caller does not hold mutex_.
 PullClaim::Clock::time_point PullClaim::pass_turn(const ClaimEvent& line, Clock::time_point until,
-                                                  const OnNext& on_next) {
+                                                  const OnWait& on_wait) {
   Holder holder(*daemon_, line.node);
-  return on_next(holder, [this, &line, until] {
+  return on_wait(holder, [this, &line, until] {
     const std::lock_guard lock(mutex_);
     return last_ != line || ended_ || Clock::now() >= until;
   });
 }
 
-Status PullClaim::wait(Clock::time_point until, const OnNext& on_next) {
+Status PullClaim::wait(Clock::time_point until, const OnWait& on_wait) {
   const auto begun = Clock::now();
   std::unique_lock lock(mutex_);
   auto next_turn = begun;
@@ -115,11 +115,11 @@ Status PullClaim::wait(Clock::time_point until, const OnNext& on_next) {
                                   waited == 0 ? std::string() : fmt::format(" for {} s so far", waited)));
       next_note = now + kNoteEvery;
     }
-    const bool follows = last_.next && !last_.node.empty();
+    const bool follows = !last_.node.empty();
     if (follows && now >= next_turn) {
       const ClaimEvent line = last_;
       lock.unlock();
-      next_turn = pass_turn(line, until, on_next);
+      next_turn = pass_turn(line, until, on_wait);
       lock.lock();
       continue;
     }

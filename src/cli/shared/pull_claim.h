@@ -1,5 +1,5 @@
-// The claim of a pull: of the nodes of a cluster, one pulls a source at a time. The node that is next in line may ask
-// what that pull has received.
+// The claim of a pull: of the nodes of a cluster, one pulls a source at a time. A node that waits in line asks a node
+// before it for the bytes that this one has received or copied.
 #pragma once
 
 #include <atomic>
@@ -24,15 +24,15 @@ namespace weft {
 class PullClaim {
  public:
   using Clock = std::chrono::steady_clock;
-  // Called by the waiting thread while this node is next in line. `from` asks the node that has the claim. It should
-  // return soon after `stopped` returns true, and returns when it may be called again.
-  using OnNext = std::function<Clock::time_point(PulledFiles& from, const std::function<bool()>& stopped)>;
+  // Called by the waiting thread. `from` asks a node before this node in line. It should return soon after `stopped`
+  // returns true, and returns when it may be called again.
+  using OnWait = std::function<Clock::time_point(PulledFiles& from, const std::function<bool()>& stopped)>;
 
   // Waits while another node has the claim of `key`, and says every few seconds which node and since when. When it
   // returns, this node's store shows whatever that node has published. Without a daemon there is nothing to claim.
   // Errc::cancelled: `context` is interrupted. Errc::timed_out: another node still has the claim at `until`.
   static Result<std::unique_ptr<PullClaim>> take(const Context& context, const std::string& key,
-                                                 Clock::time_point until, const OnNext& on_next);
+                                                 Clock::time_point until, const OnWait& on_wait);
   ~PullClaim();
 
   // True once the claim is lost, because weftd has ended or does not reach etcd: another node may have it. Any thread.
@@ -48,8 +48,8 @@ class PullClaim {
       : context_(context), daemon_(std::move(daemon)) {}
   class Holder;
   void ask(const std::string& key);
-  Status wait(Clock::time_point until, const OnNext& on_next);
-  Clock::time_point pass_turn(const ClaimEvent& line, Clock::time_point until, const OnNext& on_next);
+  Status wait(Clock::time_point until, const OnWait& on_wait);
+  Clock::time_point pass_turn(const ClaimEvent& line, Clock::time_point until, const OnWait& on_wait);
 
   const Context& context_;
   const std::unique_ptr<control::Client> daemon_;

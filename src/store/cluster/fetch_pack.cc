@@ -12,6 +12,7 @@
 #include "index/blobs.h"
 #include "index/tables.h"
 #include "os/entries.h"
+#include "os/file_ops.h"
 #include "packs/blob_check.h"
 
 namespace weft {
@@ -51,15 +52,31 @@ Status merge(PackToc& toc, const std::vector<PackEntry>& entries) {
 
 }  // namespace
 
-Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(StoreParts& parts, std::uint64_t size) {
+// Opens a new pack below tmp/, empty or made of `file`.
+Result<std::unique_ptr<CachedPackWriter>> CachedPackWriter::open_in(StoreParts& parts, const SafePath* file) {
   WEFT_TRY(auto temp, TempArea::make(parts.path));
   const PackId id = new_pack_id(PackKind::blobs);
   const SafePath path = temp->path() / (pack_name(id) + ".pack");
   std::unique_ptr<CachedPackWriter> pack(new CachedPackWriter(parts, id, std::move(temp)));
-  pack->size_ = size;
-  WEFT_TRY(pack->fd_, open_file(path, O_RDWR | O_CREAT | O_EXCL));
+  if (file != nullptr) WEFT_CHECK(rename_new(*file, path));
+  WEFT_TRY(pack->fd_, open_file(path, file == nullptr ? O_RDWR | O_CREAT | O_EXCL : O_RDWR));
   WEFT_CHECK(lock_fd(pack->fd_.get(), LockKind::exclusive, LockWait::no, path));
-  WEFT_CHECK(resize_file(pack->fd_.get(), size, fmt::format("{}: cannot be made {} bytes long", path, size)));
+  return pack;
+}
+
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::create(StoreParts& parts, std::uint64_t size) {
+  WEFT_TRY(auto pack, open_in(parts, nullptr));
+  pack->size_ = size;
+  WEFT_CHECK(resize_file(pack->fd_.get(), size, fmt::format("a pack of {} bytes", size)));
+  return std::unique_ptr<FetchPack>(std::move(pack));
+}
+
+Result<std::unique_ptr<FetchPack>> CachedPackWriter::take(StoreParts& parts, const SafePath& file) {
+  WEFT_TRY(const struct stat st, stat_file(file));
+  if (!S_ISREG(st.st_mode)) return Error{Errc::not_found, fmt::format("{}: not a regular file", file)};
+  WEFT_TRY(auto pack, open_in(parts, &file));
+  pack->size_ = static_cast<std::uint64_t>(st.st_size);
+  WEFT_CHECK(give_to_owner(pack->fd_.get(), parts.path));
   return std::unique_ptr<FetchPack>(std::move(pack));
 }
 

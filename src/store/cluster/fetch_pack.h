@@ -19,6 +19,7 @@ namespace weft {
 class CachedPackWriter final : public FetchPack {
  public:
   static Result<std::unique_ptr<FetchPack>> create(StoreParts& parts, std::uint64_t size);
+  static Result<std::unique_ptr<FetchPack>> take(StoreParts& parts, const SafePath& file);
   static Result<std::unique_ptr<FetchPack>> resume(StoreParts& parts, PackId pack);
 
   PackId id() const override { return id_; }
@@ -27,6 +28,7 @@ class CachedPackWriter final : public FetchPack {
   Result<std::size_t> add(std::span<const FetchedBlob> blobs) override;
 
  private:
+  static Result<std::unique_ptr<CachedPackWriter>> open_in(StoreParts& parts, const SafePath* file);
   CachedPackWriter(StoreParts& parts, PackId id, std::unique_ptr<TempArea> temp)
       : parts_(parts), id_(id), temp_(std::move(temp)) {}
   Result<PackToc> listed() const WEFT_REQUIRES(mutex_);

@@ -153,6 +153,11 @@ Result<std::unique_ptr<FetchPack>> StoreCache::fetch_pack(std::uint64_t size) {
   return CachedPackWriter::create(parts_, size);
 }
 
+Result<std::unique_ptr<FetchPack>> StoreCache::take_file(const SafePath& file) {
+  WEFT_CHECK(parts_.cluster.check_clustered());
+  return CachedPackWriter::take(parts_, file);
+}
+
 Result<std::unique_ptr<FetchPack>> StoreCache::resume_fetch(PackId pack) {
   WEFT_CHECK(parts_.cluster.check_clustered());
   return CachedPackWriter::resume(parts_, pack);

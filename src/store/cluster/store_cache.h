@@ -32,6 +32,7 @@ class StoreCache final : public FetchedCache {
   Result<bool> make_evictable(PackId pack) override;
   Result<std::optional<ForgottenPlace>> forget_damaged(const ContentId& id) override;
   Status put_back(const ContentId& id, const BlobPlace& place) override;
+  Result<std::unique_ptr<FetchPack>> take_file(const SafePath& file) override;
 
  private:
   Status add_packs_of(std::span<const ContentId> blobs, std::set<PackId>& packs);

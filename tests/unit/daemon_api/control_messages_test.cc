@@ -86,7 +86,7 @@ TEST_CASE("an import of no files, of too many, or with half a metric is refused"
       R"({"files":1,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"disk"})";
   CHECK(refusal<ImportRequest>(unknown) == "\"durability\": expected memory, local or origin, got disk");
   const std::string rest =
-      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"default_message":"","source":{"endpoint":"","repository":"","revision":"","commit":"","access":"","listed_ns":0,"urls":[],"urls_left_out":0},"message":""})";
+      R"(,"name":"m","inherit":"","add":false,"dataset":false,"take":0,"durability":"local","keep":0,"parents":[],"tags":[],"default_message":"","source":{"endpoint":"","repository":"","revision":"","commit":"","access":"","listed_ns":0,"urls":[],"left_out":0},"message":""})";
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":0)" + rest) == "\"files\": expected at least 1, got 0");
   CHECK(refusal<ImportRequest>(R"({"metrics":[],"files":18446744073709551615)" + rest).starts_with("\"files\": "));
   CHECK(refusal<ImportRequest>(R"({"files":1,"metrics":[["x"]])" + rest) == "\"value\": expected a text, got nothing");
@@ -98,10 +98,14 @@ TEST_CASE("a claim has a key of digits") {
   const std::string key(limits::kClaimDigits, 'a');
   CHECK(again(ClaimRequest{key}).key == key);
   CHECK(again(ClaimEvent{.held = true}).held);
-  const ClaimEvent next{.next = true, .holder = "name", .node = "id", .since_ns = 7};
+  const ClaimEvent next{.holder = "name", .node = "id", .since_ns = 7};
   CHECK(again(next) == next);
-  for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')})
+  for (const std::string& bad : {std::string(), key + "a", std::string(limits::kClaimDigits, '/')}) {
     CHECK(refusal<ClaimRequest>(R"({"key":")" + bad + "\"}").starts_with("\"key\": "));
+    CHECK(refusal<AdoptRequest>(R"({"key":")" + bad + R"(","spec":"m@1"})").starts_with("\"key\": "));
+  }
+  CHECK(again(AdoptRequest{key, "m@1"}).spec == "m@1");
+  CHECK(again(AdoptReport{7}).bytes == 7);
 }
 
 TEST_CASE("a question about a pull is within bounds") {

@@ -92,7 +92,7 @@ TEST_CASE("a source lists few URLs, and counts the others") {
   CHECK(source.urls.empty());
   for (std::size_t i = 0; i < limits::kSourceUrlsMax + 3; ++i) add_url(source, fmt::format("https://a.example/{}", i));
   CHECK(source.urls.size() == limits::kSourceUrlsMax);
-  CHECK(source.urls_left_out == 5);
+  CHECK(source.left_out == 5);
   CHECK(check_source(source).ok());
   PublishEvent event;
   event.version.number = 1;

@@ -56,6 +56,13 @@ Result<std::unique_ptr<FetchPack>> CachingStore::fetch_pack(std::uint64_t size) 
   return fill(add_pack(""), size);
 }
 
+Result<std::unique_ptr<FetchPack>> CachingStore::take_file(const SafePath& file) {
+  WEFT_TRY(const auto bytes, read_file(file, UINT64_MAX));
+  const PackId pack = add_pack(std::string(as_text(bytes)));
+  WEFT_CHECK(remove_file(file));
+  return fill(pack, bytes.size());
+}
+
 Result<std::unique_ptr<FetchPack>> CachingStore::resume_fetch(PackId pack) {
   WEFT_TRY(const auto facts, stat_file(pack_path(pack)));
   return fill(pack, static_cast<std::uint64_t>(facts.st_size));

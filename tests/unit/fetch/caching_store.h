@@ -21,6 +21,7 @@ class CachingStore final : public BlobStore, public FetchedCache {
 
   Status adopt(std::span<const Adoption> versions) override;
   Result<std::unique_ptr<FetchPack>> fetch_pack(std::uint64_t size) override;
+  Result<std::unique_ptr<FetchPack>> take_file(const SafePath& file) override;
   Result<std::unique_ptr<FetchPack>> resume_fetch(PackId pack) override;
   Result<std::vector<CachedPack>> cached_packs() override { return std::vector<CachedPack>(); }
   Result<EvictReport> evict(const EvictOptions&) override { return evicts; }

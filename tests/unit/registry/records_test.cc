@@ -29,7 +29,7 @@ MirroredVersion sample() {
   row.source.access = "gated";
   row.source.listed_ns = 13;
   row.source.urls = {"https://hub.example/a"};
-  row.source.urls_left_out = 2;
+  row.source.left_out = 2;
   row.metrics = {{"loss", "0.5"}};
   row.parents = {{"org/base", 3, true, 4, 5, 0}};
   row.elsewhere = {"google/bert"};
@@ -57,11 +57,13 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK(keys.parse(keys.member(kNode))->name == kNode);
   CHECK(keys.parse(keys.barrier(kNode))->kind == KeyKind::barrier);
   const std::string digits(32, 'a');
-  for (const std::string& key : {keys.claim(digits), keys.claim_next(digits), keys.claim_last(digits)}) {
+  for (const std::string& key : {keys.claim(digits), keys.claim_place(digits, 7), keys.claim_last(digits)}) {
     CHECK(keys.parse(key)->kind == KeyKind::claim);
     CHECK(keys.parse(key)->name == digits);
   }
-  for (const char* place : {"/", "/third", "next", "a"}) CHECK_FALSE(keys.parse(keys.claim(digits) + place).ok());
+  for (const char* place : {"/", "/third", "/w/", "/w/7", "/w/000000000000000g", "w", "a"})
+    CHECK_FALSE(keys.parse(keys.claim(digits) + place).ok());
+  CHECK(keys.claim_place(digits, 7).starts_with(keys.claim_line(digits).begin));
   CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
@@ -194,7 +196,7 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   CHECK(refused([](auto& v) { v.version.source.commit = "../../etc"; }));
   CHECK(refused([](auto& v) { v.version.source.access = "secret"; }));
   CHECK(refused([](auto& v) { v.version.source.listed_ns = limits::kTimeNsMax + 1; }));
-  CHECK(refused([](auto& v) { v.version.source.urls_left_out = ~0ULL; }));
+  CHECK(refused([](auto& v) { v.version.source.left_out = ~0ULL; }));
   CHECK(refused([](auto& v) { v.version.source.urls = {"https://a\nb"}; }));
   CHECK(refused([&](auto& v) { v.version.source.urls = {long_text}; }));
   CHECK(refused([](auto& v) { v.version.source.urls.resize(limits::kSourceUrlsMax + 1); }));

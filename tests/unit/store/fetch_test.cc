@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -7,6 +9,7 @@
 #include "cluster_support.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "os/entries.h"
 #include "os/sys.h"
 #include "store_paths.h"
 
@@ -65,6 +68,29 @@ TEST_CASE("blobs that are fetched are found, in batches, beside readers of what 
   pack = must(test.store->cache().resume_fetch(id));
   CHECK(pack->size() == 4100);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
+TEST_CASE("a file becomes a cached pack, and goes from its place") {
+  TestCluster test;
+  know_two(*test.store);
+  const SafePath file = test.store->directory() / "copied";
+  CHECK(test.store->cache().take_file(file).error().code == Errc::not_found);
+  {
+    const Fd made = must(open_file(file, O_RDWR | O_CREAT, 0600));
+    must(resize_file(made.get(), 2003, "copied"));
+  }
+  auto pack = must(test.store->cache().take_file(file));
+  CHECK(stat_file(file).error().code == Errc::not_found);
+  CHECK(pack->size() == 2003);
+  write_content(*pack, 2, 1001);
+  CHECK(must(pack->add(std::vector{fetched(2, 1001)})) == 1);
+  CHECK(reads_well(*test.store, 2));
+  const SafePath placed = pack_path(test.store->directory(), pack->id());
+  CHECK((must(stat_file(placed)).st_mode & 07777U) == 0644);
+  pack.reset();
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  must(make_directory(file));
+  CHECK(test.store->cache().take_file(file).error().code == Errc::not_found);
 }
 
 TEST_CASE("the least recently used packs are evicted first; pinned packs and packs being filled stay") {

@@ -127,6 +127,24 @@ TEST_CASE("many requests for a revision cause one question and one pull") {
   CHECK(counts.asked == 1);
 }
 
+TEST_CASE("the commit of a revision that the store has no tag for counts longer") {
+  Pulls pulls;
+  pulls.hub->end_pulls();
+  const auto is_stored = [&](const char* revision) {
+    return pulls.obtain(source("org/m", revision), Until::stored).what == What::stored;
+  };
+  CHECK(is_stored("refs/pr/1"));
+  CHECK(is_stored("v1"));
+  pulls.time.pass(31s);
+  CHECK(is_stored("refs/pr/1"));
+  CHECK(pulls.hub->asked().size() == 2);
+  CHECK(is_stored("v1"));
+  CHECK(pulls.hub->asked().size() == 3);
+  pulls.time.pass(600s);
+  CHECK(is_stored("refs/pr/1"));
+  CHECK(pulls.hub->asked().size() == 4);
+}
+
 TEST_CASE("an answer counts for a while, and then the hub is asked again") {
   Pulls pulls;
   pulls.hub->end_pulls();
