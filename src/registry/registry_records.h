@@ -17,7 +17,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kRegistryFormat = 12;  // 12: manifests have tensors in boxes, and a claim has a line
+inline constexpr std::uint32_t kRegistryFormat = 13;  // 13: versions have the nodes of safetensors/
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

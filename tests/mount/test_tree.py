@@ -11,7 +11,7 @@ from weftlib import (Mount, Store, files_below, random_tensors, run, safetensors
                      write_model)
 
 
-TREES = ["layers", "lineage", "models", "tensors"]
+TREES = ["layers", "lineage", "models", "safetensors", "tensors"]
 
 
 def attributes(root):
@@ -329,7 +329,7 @@ def test_info_takes_paths_of_the_mount(mounted):
     assert first.startswith("org/small@1\n")
     store.weft("tag", "org/small@1", "here")
     first = store.weft("info", "org/small@1").stdout
-    for tree in ("models", "layers", "tensors", "lineage"):
+    for tree in TREES:
         assert store.weft("info", mounted / tree / "org/small/1").stdout == first
         assert store.weft("info", mounted / tree / "org/small/here").stdout == first
     some = next(path for path in (mounted / "models/org/small/1").iterdir())
