@@ -12,7 +12,7 @@ from dcp_ranks import RANKS
 from safetensors.torch import load, load_file
 from transformers import BertConfig, BertModel
 
-from weftlib import NOBODY, Mount, Store, run
+from weftlib import NOBODY, Mount, Store, files_below, run
 
 RANK = pathlib.Path(__file__).with_name("dcp_ranks.py")
 
@@ -202,3 +202,13 @@ def test_publish_of_the_view(published, tmp_path):
     assert store.pack_bytes() - before < 256 << 10
     again = mount.version("made", 1) / "model.safetensors"
     assert again.read_bytes() == (view(mount, "org/bin") / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("model", ["org/bin", "org/shards", "nested", "mixed", "parts"])
+def test_export_is_what_the_mount_shows(published, tmp_path, model):
+    store, mount, *_ = published
+    report = json.loads(store.weft("export", "--json", "--safetensors", model, tmp_path / "out").stdout)
+    expected = files_below(view(mount, model))
+    assert files_below(tmp_path / "out") == expected
+    assert (report["files"], report["bytes"]) == (len(expected), sum(map(len, expected.values())))
+    run(["diff", "-r", view(mount, model), tmp_path / "out"])
