@@ -1,6 +1,8 @@
 """`scripts/bench local formats`: how much of each checkpoint weft shows, what a second version adds to the store, what six
-formats of one network take, the manifest of many small tensors, and the time of an import."""
+formats of one network take, the manifest of many small tensors, the time of an import, and that of load_file() through
+safetensors/."""
 import collections
+import functools
 import json
 import pathlib
 import shutil
@@ -8,7 +10,7 @@ import sys
 
 import formats_files
 from formats_files import SAFETENSORS, SIX, TORCH, VARIANTS
-from measure import PAIR_HEAD, Pairs, run
+from measure import PAIR_HEAD, Pairs, drop_caches, run
 from read_set import warm
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts/lib"))
@@ -183,4 +185,44 @@ def small_tensors(bench):
           f"| {len(extents):,} | {size:,} bytes | {size / len(tensors):.0f} bytes |", flush=True)
 
 
-TABLES = {table.__name__: table for table in (coverage, growth, six, small_tensors, imports)}
+# Prints the seconds of load_file() of a file, with a touch of each page: of the first one, or of the second one.
+LOAD = """
+import sys, time
+from safetensors.torch import load_file
+path, cold = sys.argv[1], sys.argv[2] == "first"
+if not cold:
+    load_file(path)
+begun = time.perf_counter()
+tensors = load_file(path)
+total = sum(float(tensor.view(-1)[::1024].sum()) for tensor in tensors.values())  # of mapped pages
+print(time.perf_counter() - begun)
+"""
+
+
+def load_seconds(bench, store, tree, which):
+    """In a process and a mount of its own: load_file() of the only container of m@1 in a tree."""
+    where = bench.dir / "formats-mnt"
+    where.mkdir(exist_ok=True)
+    if which == "first":
+        drop_caches()
+    run(bench.weft.parents[2] / "fuse/mount.weft", store, where)
+    try:
+        container, = (where / tree / "m/1").glob("*.safetensors")
+        return float(run(sys.executable, "-c", LOAD, container, which))
+    finally:
+        run(bench.weft, "--store", store, "umount", where)
+
+
+def views(bench):
+    """9f: a container of safetensors/ against one of layers/ of equal size."""
+    print("\n" + PAIR_HEAD)
+    store = bench.new_store()
+    network = Network(max(1, bench.bytes // (4 * LARGE * LARGE)), LARGE)
+    publish(bench, store, written(bench, TORCH, network), "m")
+    for which, goal in (("first", 0.9), ("second", 0.95)):
+        sides = [functools.partial(load_seconds, bench, store, tree, which) for tree in ("safetensors", "layers")]
+        pairs = Pairs.alternate(bench.pairs, *sides, warm_up=1)
+        print(pairs.row(f"load_file of safetensors/, {which} read, against layers/", goal), flush=True)
+
+
+TABLES = {table.__name__: table for table in (coverage, growth, six, small_tensors, imports, views)}

@@ -2,12 +2,14 @@
 
     demo_formats.py write DIR      writes DIR/VERSION/FORMAT, for two versions
     demo_formats.py layer MOUNT    reads one weight from each format of version 2
+    demo_formats.py view MOUNT     loads version 2 of each format through safetensors/
     demo_formats.py compare MOUNT  compares every tensor of each version and format
 """
 import pathlib
 import sys
 
 import numpy
+import safetensors.numpy
 
 import network_files
 from network_files import Network, Sharded
@@ -48,6 +50,18 @@ def layer(mount):
         print(f"{form:<6} {LAYER}  {got.dtype} {got.shape}  sum {got.sum():.4f}, equal")
 
 
+def view(mount):
+    """With the library of safetensors. It reads no pickle."""
+    expected = VERSIONS[2].arrays()
+    for form in FORMATS:
+        got = safetensors.numpy.load_file(mount / "safetensors/net" / form / "2/model.safetensors")
+        if sorted(got) != sorted(expected):
+            sys.exit(f"safetensors/ of {form} has other tensors than were saved")
+        for name, tensor in expected.items():
+            assert_equal(got[name], tensor, f"{name} of {form} in safetensors/")
+        print(f"{form:<6} {len(got)} tensors, equal")
+
+
 def compare(mount):
     count = size = 0
     for version, network in VERSIONS.items():
@@ -59,4 +73,4 @@ def compare(mount):
 
 
 if __name__ == "__main__":
-    {"write": write, "layer": layer, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"write": write, "layer": layer, "view": view, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]))

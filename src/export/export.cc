@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "export/export_target.h"
 #include "export/exporter.h"
 #include "export/hub_place.h"
@@ -41,6 +43,20 @@ Result<ExportReport> export_version(Store& store, ManifestResolver& resolver, st
   WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
   WEFT_CHECK(write_files(store, manifest, small, target, directory, progress));
   return ExportReport{published_files(manifest).size() + small.size(), logical_bytes(manifest)};
+}
+
+Result<ExportReport> export_as_safetensors(Store& store, ManifestResolver& resolver, std::string_view spec,
+                                           const std::string& directory, Progress& progress) {
+  WEFT_TRY(const VersionRow row, version_of(store, spec));
+  if (row.kind == VersionKind::dataset)
+    return Error{Errc::invalid, fmt::format("{}: expected a model, got a data set", spec_of(row))};
+  WEFT_TRY(const LoadedVersion version, load_version(store, resolver, row));
+  const Manifest& manifest = version.tree->manifest();
+  const SafetensorsView& view = version.tree->view();
+  WEFT_TRY(ExportTarget target, ExportTarget::open(directory));
+  WEFT_CHECK(write_view(store, manifest, view, target, directory, progress));
+  const auto shown = static_cast<std::uint64_t>(std::ranges::count(view.shown, true));
+  return ExportReport{shown + view.made.size(), view_bytes(manifest, view)};
 }
 
 Result<HubExportReport> export_to_hub(Store& store, ManifestResolver& resolver, std::string_view spec,

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +18,8 @@
 #include "base/thread_pool.h"
 #include "blobs/open_blobs.h"
 #include "os/sys.h"
+#include "reading/gathered_file.h"
+#include "reading/open_file.h"
 #include "weft/content.h"
 
 namespace weft {
@@ -85,7 +89,7 @@ Result<std::span<const std::byte>> BundledBytes::of(const SmallFile& file) {
 // than its copy.
 constexpr std::size_t kGroupExtentsMax = 256;
 
-// Copies one file by chunks, and hashes them, on all threads of a pool.
+// Copies one file by chunks, and hashes them, on all threads of a pool. Only hashes them if `out` is -1.
 class FileCopy {
  public:
   FileCopy(const File& file, std::span<const OpenPlace> places, int out, std::string where, Progress& progress)
@@ -130,6 +134,7 @@ class FileCopy {
     std::vector<std::byte> buffer(chunk.length);
     WEFT_CHECK(read_exact(place.pack->fd(), place.offset + chunk.offset, buffer, file_.path));
     digests_[index] = sha256(buffer);
+    if (out_ < 0) return {};
     WEFT_CHECK(write_exact(out_, file_.extents[chunk.extent].offset + chunk.offset, buffer, where_));
     progress_.advance(chunk.length);
     return {};
@@ -184,6 +189,37 @@ Result<std::vector<OpenPlace>> find_places(Store& store, std::span<const File> f
   return places;
 }
 
+constexpr std::uint64_t kGatheredPiece = 4U << 20U;  // bytes that one read of a scattered tensor gathers
+
+// Returns the extents that the runs of these tensors lie in, as one file, each once.
+File extents_of_runs(const Manifest& manifest, std::span<const Tensor* const> tensors) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;
+  File out;
+  for (const Tensor* tensor : tensors)
+    for (const TensorRun& run : tensor->runs)
+      if (known.emplace(run.file, run.extent).second)
+        out.extents.push_back(manifest.files[run.file].extents[run.extent]);
+  return out;
+}
+
+// Opens the elements of a scattered tensor, in C order.
+Result<std::shared_ptr<OpenFile>> open_elements(Store& store, const Manifest& manifest, const Tensor& tensor,
+                                                const std::string& where) {
+  GatheredTensor gathered;
+  gathered.shape = tensor.shape;
+  gathered.strides = tensor.strides;
+  gathered.element_bytes = dtype_info(tensor.dtype)->block_bytes;
+  if (!tensor.grid.empty()) {
+    WEFT_TRY(gathered.grid, Grid::of(tensor.dtype, tensor.shape, tensor.grid));
+  }
+  for (const TensorRun& run : tensor.runs) {
+    const ContentId& blob = manifest.files[run.file].extents[run.extent].id;
+    WEFT_TRY(auto file, open_blobs(store, where, "", std::span(&blob, 1)));
+    gathered.add(std::move(file), {run.offset, run.length});
+  }
+  return open_gathered(std::move(gathered));
+}
+
 class Exporter {
  public:
   Exporter(Store& store, ExportPlace& place, std::string where, Progress& progress)
@@ -207,7 +243,81 @@ class Exporter {
     return place_.publish();
   }
 
+  // Writes the view. It outlives the place, as the manifest does.
+  Status run(const Manifest& manifest, const SafetensorsView& view) {
+    empty_ = manifest.directories;
+    for (const ViewEntry& entry : view_entries(manifest, view)) {
+      if (entry.kind == ViewEntry::Kind::published) WEFT_CHECK(write_all(std::span(&manifest.files[entry.index], 1)));
+      if (entry.kind != ViewEntry::Kind::made) continue;
+      const ViewFile& made = view.made[entry.index];
+      WEFT_CHECK(made.kind == ViewFile::Kind::container ? write_container(manifest, made)
+                                                        : write_text(made, render_view_text(manifest, view, made)));
+    }
+    WEFT_CHECK(make_empty(empty_.size()));
+    progress_.phase("making the files durable");
+    return place_.publish();
+  }
+
  private:
+  Status write_text(const ViewFile& made, const std::string& text) {
+    return write({made.path, text.size()}, [&](int out, const std::string& where) {
+      return write_exact(out, 0, std::as_bytes(std::span(text)), where);
+    });
+  }
+
+  // Tensors that are one extent are copied as those of a published file are. The others are gathered, after the extents
+  // that have their bytes were verified.
+  Status write_container(const Manifest& manifest, const ViewFile& made) {
+    progress_.phase(fmt::format("writing {}", made.path));
+    const ViewContainer container = view_container(manifest, made);
+    File whole;
+    whole.path = made.path;
+    std::vector<const Tensor*> scattered;
+    std::vector<std::uint64_t> offsets;  // of the scattered tensors
+    std::uint64_t offset = container.header.size();
+    for (const TensorRef& ref : container.tensors) {
+      const File& file = manifest.files[ref.file];
+      const Tensor& tensor = file.tensors[ref.tensor];
+      if (tensor.extent != kNoExtent) whole.extents.push_back({offset, file.extents[tensor.extent].id});
+      if (tensor.scattered()) {
+        scattered.push_back(&tensor);
+        offsets.push_back(offset);
+      }
+      offset += stored_bytes(file, tensor);
+    }
+    WEFT_TRY(const auto places, find_places(store_, std::span(&whole, 1)));
+    return write({made.path, container.size}, [&](int out, const std::string& where) -> Status {
+      WEFT_CHECK(write_exact(out, 0, std::as_bytes(std::span(container.header)), where));
+      WEFT_CHECK(FileCopy(whole, places, out, where, progress_).run(pool_));
+      WEFT_CHECK(verify(manifest, made.path, scattered));
+      for (std::size_t i = 0; i < scattered.size(); ++i)
+        WEFT_CHECK(write_gathered(manifest, *scattered[i], out, offsets[i], where));
+      return {};
+    });
+  }
+
+  Status verify(const Manifest& manifest, const std::string& path, std::span<const Tensor* const> tensors) {
+    File sources = extents_of_runs(manifest, tensors);
+    sources.path = path;
+    WEFT_TRY(const auto places, find_places(store_, std::span(&sources, 1)));
+    return FileCopy(sources, places, -1, path, progress_).run(pool_);
+  }
+
+  Status write_gathered(const Manifest& manifest, const Tensor& tensor, int out, std::uint64_t offset,
+                        const std::string& where) {
+    WEFT_TRY(const auto elements, open_elements(store_, manifest, tensor, where));
+    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(elements->size(), kGatheredPiece)));
+    for (std::uint64_t at = 0; at < elements->size();) {
+      if (progress_.cancelled()) return Error{Errc::cancelled, "interrupted"};
+      WEFT_TRY(const std::size_t got, elements->read(at, buffer));
+      if (got == 0) return Error{Errc::io, where + ": a tensor ended before its end"};
+      WEFT_CHECK(write_exact(out, offset + at, std::span(buffer).first(got), where));
+      progress_.advance(got);
+      at += got;
+    }
+    return {};
+  }
+
   Status write_all(std::span<const File> files) {
     while (!files.empty()) {
       const auto group = next_group(files);
@@ -280,6 +390,24 @@ Result<std::vector<SmallFile>> sorted_small_files(Store& store, const Manifest& 
   }));
   std::ranges::sort(small, {}, &SmallFile::path);
   return small;
+}
+
+Status write_view(Store& store, const Manifest& manifest, const SafetensorsView& view, ExportPlace& place,
+                  const std::string& where, Progress& progress) {
+  progress.total(view_bytes(manifest, view));
+  return Exporter(store, place, where, progress).run(manifest, view);
+}
+
+std::uint64_t view_bytes(const Manifest& manifest, const SafetensorsView& view) {
+  std::uint64_t bytes = 0;
+  for (const ViewEntry& entry : view_entries(manifest, view)) {
+    if (entry.kind == ViewEntry::Kind::published) bytes += manifest.files[entry.index].size;
+    if (entry.kind != ViewEntry::Kind::made) continue;
+    const ViewFile& made = view.made[entry.index];
+    bytes += made.kind == ViewFile::Kind::container ? view_container(manifest, made).size
+                                                    : render_view_text(manifest, view, made).size();
+  }
+  return bytes;
 }
 
 Status write_files(Store& store, const Manifest& manifest, std::span<const SmallFile> small, ExportPlace& place,

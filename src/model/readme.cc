@@ -9,6 +9,7 @@ std::string render_readme() {
          "  models/MODEL/VERSION/       exactly the published files\n"
          "  layers/MODEL/VERSION/       the tensors as a tree of layers: A/B/weight.npy, layer.json, A/B.safetensors\n"
          "  tensors/MODEL/VERSION/      the same tensors in one directory: A.B.weight.npy\n"
+         "  safetensors/MODEL/VERSION/  the published files, with the weights of other formats as safetensors\n"
          "  datasets/NAME/VERSION/      exactly the published files of a data set\n"
          "  records/NAME/VERSION/       the records of its tar and LMDB files: FILE/files/, FILE/index.npy\n"
          "  lineage/MODEL/VERSION/      info.json, log, ancestors, descendants, parents/, children/, diff/, graph.svg\n"

@@ -30,15 +30,9 @@ std::string with_metadata(std::string header, const std::vector<std::pair<std::s
   return more ? out + header.substr(1) : out;
 }
 
-// Returns the alignment of an element in bytes; 1 for packed types (two in a byte and the like).
-std::uint32_t alignment(DType dtype) {
-  const DTypeInfo& info = *dtype_info(dtype);
-  return info.block_elements == 1 ? info.block_bytes : 1;
-}
-
 // Writes a member of the header, "name":{"dtype":…,"shape":…,"data_offsets":[…]}. `range` counts from the header's end.
-void write_safetensors_entry(JsonWriter& json, const Tensor& tensor, Range range) {
-  json.key(tensor.name).begin_object().member("dtype", dtype_info(tensor.dtype)->name).key("shape").begin_array();
+void write_safetensors_entry(JsonWriter& json, std::string_view name, const Tensor& tensor, Range range) {
+  json.key(name).begin_object().member("dtype", dtype_info(tensor.dtype)->name).key("shape").begin_array();
   for (std::uint64_t dimension : tensor.shape) json.value(dimension);
   json.end_array().key("data_offsets").begin_array().value(range.offset).value(range.offset + range.length).end_array();
   json.end_object();
@@ -63,28 +57,39 @@ bool safetensors_can_hold(const Tensor& tensor) {
   return tensor.descr.empty() && !tensor.scattered() && safetensors_can_hold(tensor.dtype);
 }
 
+std::uint32_t safetensors_alignment(DType dtype) {
+  const DTypeInfo& info = *dtype_info(dtype);
+  return info.block_elements == 1 ? info.block_bytes : 1;
+}
+
 std::vector<TensorRef> container_tensors(const VersionTree& tree, std::uint32_t layer) {
   const Manifest& manifest = tree.manifest();
   auto tensor = [&](const TensorRef& ref) -> const Tensor& { return manifest.files[ref.file].tensors[ref.tensor]; };
   std::vector<TensorRef> held;
   for (const TensorRef& ref : tree.layers()[layer].subtree)
     if (safetensors_can_hold(tensor(ref))) held.push_back(ref);
-  std::ranges::stable_sort(held, std::greater(), [&](const TensorRef& ref) { return alignment(tensor(ref).dtype); });
+  std::ranges::stable_sort(held, std::greater(),
+                           [&](const TensorRef& ref) { return safetensors_alignment(tensor(ref).dtype); });
   return held;
 }
 
 std::string safetensors_header(const Manifest& manifest, std::span<const TensorRef> tensors) {
+  return safetensors_header(manifest, tensors, 0, {});
+}
+
+std::string safetensors_header(const Manifest& manifest, std::span<const TensorRef> tensors, std::size_t prefix_bytes,
+                               const std::vector<std::pair<std::string, std::string>>& metadata) {
   JsonWriter json;
   json.begin_object();
   std::uint64_t offset = 0;
   for (const TensorRef& ref : tensors) {
     const File& file = manifest.files[ref.file];
-    Range range{offset, stored_bytes(file, file.tensors[ref.tensor])};
-    write_safetensors_entry(json, file.tensors[ref.tensor], range);
+    const Tensor& tensor = file.tensors[ref.tensor];
+    Range range{offset, stored_bytes(file, tensor)};
+    write_safetensors_entry(json, std::string_view(tensor.name).substr(prefix_bytes), tensor, range);
     offset += range.length;
   }
-  json.end_object();
-  return framed_safetensors_header(json.take());
+  return framed_safetensors_header(with_metadata(json.end_object().take(), metadata));
 }
 
 SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> tensors,
@@ -98,7 +103,7 @@ SafetensorsFile lay_out_safetensors(std::string path, std::vector<PlacedTensor> 
   json.begin_object();
   std::uint64_t offset = 0;
   for (const PlacedTensor& one : tensors) {
-    write_safetensors_entry(json, one.tensor, {offset, one.extent.id.length});
+    write_safetensors_entry(json, one.tensor.name, one.tensor, {offset, one.extent.id.length});
     offset += one.extent.id.length;
   }
   out.header = framed_safetensors_header(with_metadata(json.end_object().take(), metadata));

@@ -26,6 +26,7 @@ Result<std::shared_ptr<const VersionTree>> TreeBuilder::build() {
   add_published();
   add_tensors();
   WEFT_CHECK(add_layers());
+  add_view_tree();
   link_children();
   return std::shared_ptr<const VersionTree>(std::move(tree_));
 }
@@ -44,27 +45,61 @@ void TreeBuilder::add_view(TensorRef ref, std::uint32_t parent, std::string_view
   node.tensor = ref.tensor;
 }
 
-// Paths are sorted, so all entries below one directory follow one another.
-void TreeBuilder::add_published() {
+// The directories of a list of sorted paths: all entries below one directory follow one another.
+class TreeBuilder::Directories {
+ public:
+  Directories(TreeBuilder& builder, std::uint32_t root) : builder_(builder), open_{{"", root}} {}
+
+  // Returns the directory of a path and the last component. Adds the directories that it is the first path of.
+  std::pair<std::uint32_t, std::string_view> place(std::string_view path) {
+    while (!path.starts_with(open_.back().prefix)) open_.pop_back();
+    std::size_t begin = open_.back().prefix.size();
+    for (auto slash = path.find('/', begin); slash != path.npos; slash = path.find('/', begin)) {
+      const std::string_view name = path.substr(begin, slash - begin);
+      const std::uint32_t dir = builder_.add(NodeKind::dir, open_.back().node, std::string(name));
+      begin = slash + 1;
+      open_.push_back({path.substr(0, begin), dir});
+    }
+    return {open_.back().node, path.substr(begin)};
+  }
+
+ private:
   struct OpenDir {
     std::string_view prefix;  // "a/b/"
     std::uint32_t node;
   };
-  std::vector<OpenDir> open{{"", kPublishedRoot}};
+  TreeBuilder& builder_;
+  std::vector<OpenDir> open_;
+};
+
+void TreeBuilder::add_published() {
+  Directories directories(*this, kPublishedRoot);
   each_published(manifest(), [&](std::string_view path, std::optional<std::uint32_t> file) {
-    while (!path.starts_with(open.back().prefix)) open.pop_back();
-    std::size_t begin = open.back().prefix.size();
-    for (auto slash = path.find('/', begin); slash != path.npos; slash = path.find('/', begin)) {
-      std::uint32_t dir = add(NodeKind::dir, open.back().node, std::string(path.substr(begin, slash - begin)));
-      begin = slash + 1;
-      open.push_back({path.substr(0, begin), dir});
-    }
-    const NodeKind kind = file ? NodeKind::file : NodeKind::dir;
-    const std::uint32_t node = add(kind, open.back().node, std::string(path.substr(begin)));
+    const auto [dir, name] = directories.place(path);
+    const std::uint32_t node = add(file ? NodeKind::file : NodeKind::dir, dir, std::string(name));
     if (!file) return;
     tree_->nodes_[node].file = *file;
     tree_->node_of_file_.push_back(node);
   });
+}
+
+void TreeBuilder::add_view_tree() {
+  tree_->view_ = plan_safetensors_view(manifest());
+  tree_->view_dir_of_file_.resize(tree_->node_of_file_.size());
+  Directories directories(*this, kSafetensorsRoot);
+  for (const ViewEntry& entry : view_entries(manifest(), tree_->view_)) {
+    const auto [dir, name] = directories.place(entry.path);
+    if (entry.kind == ViewEntry::Kind::published) {
+      links_.emplace_back(dir, tree_->node_of_file_[entry.index]);
+      tree_->view_dir_of_file_[entry.index] = dir;
+      continue;
+    }
+    NodeKind kind = NodeKind::dir;
+    if (entry.kind == ViewEntry::Kind::made)
+      kind = tree_->view_.made[entry.index].kind == ViewFile::Kind::container ? NodeKind::made_container
+                                                                              : NodeKind::made_text;
+    tree_->nodes_[add(kind, dir, std::string(name))].file = entry.index;
+  }
 }
 
 void TreeBuilder::add_tensors() {
@@ -128,13 +163,14 @@ void TreeBuilder::number_tensors() {
       if (position < next && vertex_of[position] == VersionTree::kNoVertex) vertex_of[position] = vertex;
 }
 
-// Sorts the nodes below the roots by parent (counting sort), then the children of each directory by name.
+// Sorts the nodes below the roots by directory (counting sort), then the children of each directory by name.
 void TreeBuilder::link_children() {
   auto& nodes = tree_->nodes_;
   auto& ranges = tree_->child_of_;
   nodes.shrink_to_fit();
   ranges.resize(nodes.size());
   for (std::size_t i = kRootCount; i < nodes.size(); ++i) ++ranges[nodes[i].parent].second;
+  for (const auto& link : links_) ++ranges[link.first].second;
   std::uint32_t begin = 0;
   for (auto& [first, last] : ranges) {
     std::uint32_t count = last;
@@ -144,6 +180,7 @@ void TreeBuilder::link_children() {
   auto& list = tree_->child_list_;
   list.resize(begin);
   for (std::uint32_t i = kRootCount; i < nodes.size(); ++i) list[ranges[nodes[i].parent].second++] = i;
+  for (const auto& [dir, node] : links_) list[ranges[dir].second++] = node;
   auto name = [&](std::uint32_t i) { return std::string_view(nodes[i].name); };
   for (auto [first, last] : ranges) std::ranges::sort(std::span(list).subspan(first, last - first), {}, name);
 }

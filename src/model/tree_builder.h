@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/layer_plan.h"
@@ -23,19 +24,22 @@ class TreeBuilder {
   const Manifest& manifest() const { return *tree_->manifest_; }
   std::uint32_t add(NodeKind kind, std::uint32_t parent, std::string name);
   void add_view(TensorRef ref, std::uint32_t parent, std::string_view name);
+  class Directories;
   void add_published();
   void add_tensors();
   void add_scope_tensors(const Scope& scope, std::uint32_t dir);
   Status add_layers();
   Status add_scope_layers(const Scope& scope, std::uint32_t dir);
   void add_layer(PlannedLayer& planned, std::uint32_t dir);
+  void add_view_tree();
 
   void number_tensors();
   void link_children();
 
   std::shared_ptr<VersionTree> tree_;
   std::vector<Scope> scopes_;
-  std::uint64_t entries_left_ = 0;  // see limits::kTreeEntriesPerTensor
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> links_;  // (directory, node): beside the node's own parent
+  std::uint64_t entries_left_ = 0;                              // see limits::kTreeEntriesPerTensor
 };
 
 }  // namespace weft

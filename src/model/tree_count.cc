@@ -16,16 +16,42 @@ std::string_view common_directory(std::string_view a, std::string_view b) {
   return a.substr(0, a.substr(0, common).rfind('/') + 1);
 }
 
-// Counts files and directories. Paths are sorted, so a directory is new if the previous path has another in its place.
+// Counts the directories of sorted paths: one is new if the previous path has another in its place.
+class DirectoryCount {
+ public:
+  void add(std::string_view path) {
+    const std::string_view below = path.substr(common_directory(path, before_).size());
+    directories_ += static_cast<std::uint64_t>(std::ranges::count(below, '/'));
+    before_ = path;
+  }
+  std::uint64_t directories() const { return directories_; }
+
+ private:
+  std::string_view before_;
+  std::uint64_t directories_ = 0;
+};
+
+// Counts files and directories.
 std::uint64_t published_nodes(const Manifest& manifest) {
-  std::uint64_t nodes = 0;
-  std::string_view before;
+  DirectoryCount count;
+  std::uint64_t entries = 0;
   each_published(manifest, [&](std::string_view path, std::optional<std::uint32_t>) {
-    const std::string_view below = path.substr(common_directory(path, before).size());
-    nodes += 1 + static_cast<std::uint64_t>(std::ranges::count(below, '/'));
-    before = path;
+    count.add(path);
+    ++entries;
   });
-  return nodes;
+  return entries + count.directories();
+}
+
+// Counts the nodes of safetensors/ that models/ has not.
+std::uint64_t view_nodes(const Manifest& manifest) {
+  const SafetensorsView view = plan_safetensors_view(manifest);
+  DirectoryCount count;
+  std::uint64_t entries = 0;
+  for (const ViewEntry& entry : view_entries(manifest, view)) {
+    count.add(entry.path);
+    if (entry.kind != ViewEntry::Kind::published) ++entries;
+  }
+  return entries + count.directories();
 }
 
 std::uint64_t layer_nodes(const LayerCount& count) {
@@ -37,7 +63,8 @@ std::uint64_t layer_nodes(const LayerCount& count) {
 Result<std::uint64_t> VersionTree::count(const Manifest& manifest) {
   WEFT_TRY(const std::vector<Scope> scopes, plan_scopes(manifest));
   const std::uint64_t tensors = tensor_count(manifest);
-  std::uint64_t nodes = kRootCount + published_nodes(manifest) + 2 * tensors + 2 * (scopes.size() - 1);
+  std::uint64_t nodes =
+      kRootCount + published_nodes(manifest) + view_nodes(manifest) + 2 * tensors + 2 * (scopes.size() - 1);
   if (tensors == 0) return nodes;
   std::uint64_t entries_left = layer_entries_max(tensors);
   for (const Scope& scope : scopes) {

@@ -14,7 +14,8 @@ namespace {
 
 using Components = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 6> kTrees = {"models", "datasets", "layers", "tensors", "records", "lineage"};
+constexpr std::array<std::string_view, 7> kTrees = {"models",  "datasets", "layers",     "tensors",
+                                                    "records", "lineage",  "safetensors"};
 constexpr std::string_view kHub = "hub";
 constexpr std::string_view kSnapshots = "snapshots";
 constexpr std::string_view kRefs = "refs";

@@ -27,6 +27,7 @@ constexpr FixedEntry kFixed[] = {
     {kModelsIno, kRootIno, "models", FileType::directory},
     {kNewIno, kRootIno, "new", FileType::directory},
     {ino_of(InoKind::records, kModelsIno), kRootIno, "records", FileType::directory},
+    {ino_of(InoKind::safetensors, kModelsIno), kRootIno, "safetensors", FileType::directory},
     {ino_of(InoKind::tensors, kModelsIno), kRootIno, "tensors", FileType::directory},
     {kEventsIno, kDotWeftIno, "events", FileType::regular},
     {kMetricsIno, kDotWeftIno, "metrics", FileType::regular},

@@ -3,8 +3,9 @@
 // InoKind, and the bits below hold its payload:
 //
 //   stored                     the number itself: fixed (weft/programs/vfs.h), or given by the store's counter
-//   layers, tensors, lineage, datasets, records   the stored number of a directory or link that names versions. For a
-//                              model, models/ has this number itself at the same place; for a data set, no tree has it
+//   layers, tensors, lineage, datasets, records, safetensors   the stored number of a directory or link that names
+//                              versions. For a model, models/ has this number itself at the same place; for a data set,
+//                              no tree has it
 //   lineage_entry              a LineageEntry (8 bits) and a version
 //   parent_link, child_link, diff   the position in the child's list of parents (8 bits) and the child version
 //   versions_table             a model
@@ -49,7 +50,8 @@ enum class InoKind : std::uint8_t {
   hub_link,
   hub_commit,
   hub_commit_link,
-  draft,          // entries of new/ (weft/programs/vfs.h)
+  draft,  // entries of new/ (weft/programs/vfs.h)
+  safetensors,
   kin_file = 32,  // marked by bit 62, not by the kind's bits
 };
 

@@ -19,6 +19,7 @@ Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local) {
   if (tree == InoKind::lineage) return lineage_dir_ino(version);
   if (tree == InoKind::layers) return local.ino_base + kLayersRoot;
   if (tree == InoKind::records) return local.ino_base + kRecordsRoot;
+  if (tree == InoKind::safetensors) return local.ino_base + kSafetensorsRoot;
   return local.ino_base + (tree == InoKind::tensors ? kTensorsRoot : kPublishedRoot);
 }
 

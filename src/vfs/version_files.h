@@ -36,6 +36,17 @@ struct TreeVersion {
 };
 using TreeVersionPointer = std::shared_ptr<const TreeVersion>;
 
+// One node of one version.
+struct TreeNode {
+  TreeVersionPointer version;
+  std::uint32_t index = 0;
+
+  const Node& node() const { return version->tree->node(index); }
+  const File& file() const;   // of a published file or a view
+  std::string where() const;  // for messages
+  Ino ino() const;
+};
+
 // The subtree of the published files. Any thread.
 class VersionFiles : public Subtree {
  public:

@@ -125,7 +125,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   else if (n.kind == NodeKind::file)
     attr.size = node.file().size;
   else
-    attr.size = generated_size(node);
+    attr.size = GeneratedFiles::size(node);
   attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
   if (n.kind == NodeKind::file) attr.execute = node.file().execute;
   attr.blocks = attr.size == 0 ? 0 : 1;
@@ -204,12 +204,16 @@ Result<Ino> Versions::parent(const MountInode& inode) {
 Result<std::vector<Place>> Versions::places(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
   WEFT_TRY(const Ino dir, parent_of(found));
-  return std::vector<Place>{{dir, found.node().name}};
+  std::vector<Place> places{{dir, found.node().name}};
+  if (found.node().kind != NodeKind::file) return places;
+  if (const auto view = found.version->tree->view_dir_of_file(found.node().file))
+    places.push_back({found.version->local.ino_base + *view, found.node().name});
+  return places;
 }
 
 Result<Ino> Versions::parent_of(const TreeNode& node) {
   if (node.index >= kRootCount) return node.version->local.ino_base + node.node().parent;
-  constexpr InoKind kTrees[kRootCount] = {InoKind::stored, InoKind::layers, InoKind::tensors};
+  constexpr InoKind kTrees[kRootCount] = {InoKind::stored, InoKind::layers, InoKind::tensors, InoKind::safetensors};
   return name_dir(*node.version, kTrees[node.index]);
 }
 

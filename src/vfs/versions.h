@@ -1,11 +1,13 @@
-// The nodes of a version's trees (weft/model/tree.h): its published files in models/, its layers in layers/, and its
-// tensors in tensors/. For a data set, only the large published files are here; Datasets has the rest. A node's
-// attributes have two parts: facts of the manifest, and facts of a snapshot (owned bytes, links of views). Any thread.
+// The nodes of a version's trees (weft/model/tree.h): its published files in models/, its layers in layers/, its
+// tensors in tensors/, and the view of it in safetensors/. For a data set, only the large published files are here;
+// Datasets has the rest. A node's attributes have two parts: facts of the manifest, and facts of a snapshot (owned
+// bytes, links of views). Any thread.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,15 +30,44 @@
 
 namespace weft {
 
-// One node of one version.
-struct TreeNode {
-  TreeVersionPointer version;
-  std::uint32_t index = 0;
+// The generated files below a version (generated_files.cc): texts, and containers of safetensors in layers/ and
+// safetensors/. A container is composed from the stored bytes of its tensors. Any thread.
+class GeneratedFiles {
+ public:
+  // All outlive this object. `prefetcher` also outlives the files that are opened here.
+  GeneratedFiles(Store& store, Prefetcher& prefetcher, const Cold& cold, KnownPlaces& places, VersionFiles& files)
+      : store_(store), prefetcher_(prefetcher), cold_(cold), places_(places), files_(files) {}
 
-  const Node& node() const { return version->tree->node(index); }
-  const File& file() const;   // of a published file or a view
-  std::string where() const;  // for messages
-  Ino ino() const;
+  // True for a text or a container.
+  static bool is_generated(NodeKind kind) { return is_container(kind) || is_text(kind); }
+  // The size follows from names, types and shapes of the manifest.
+  static std::uint64_t size(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open(const TreeNode& node);
+  // Opens a scattered tensor of the version as an .npy file.
+  Result<std::shared_ptr<OpenFile>> open_scattered(const TreeVersionPointer& version, const Tensor& tensor);
+
+ private:
+  struct Container;
+  struct Segment;
+  using Sources = std::map<std::uint32_t, std::shared_ptr<OpenFile>>;  // open files of a version, by their index
+
+  static bool is_container(NodeKind kind) {
+    return kind == NodeKind::layer_container || kind == NodeKind::made_container;
+  }
+  static bool is_text(NodeKind kind) { return kind == NodeKind::layer_json || kind == NodeKind::made_text; }
+  static Container container_of(const TreeNode& node);
+  static std::string text_of(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_container(const TreeNode& node);
+  Result<std::shared_ptr<OpenFile>> open_segment(const TreeNode& node, Segment segment, Remembered known);
+  // Opens the file `head` ‖ elements of the tensor.
+  Result<std::shared_ptr<OpenFile>> gather(const TreeVersionPointer& version, const Tensor& tensor, std::string head,
+                                           Sources& sources);
+
+  Store& store_;
+  Prefetcher& prefetcher_;
+  const Cold& cold_;
+  KnownPlaces& places_;
+  VersionFiles& files_;
 };
 
 class Versions final : public VersionFiles {
@@ -61,7 +92,9 @@ class Versions final : public VersionFiles {
   Result<std::shared_ptr<OpenFile>> open_file(const TreeVersionPointer& version, std::uint32_t file) override;
   ManifestResolver& resolver() const { return cold_.reads == nullptr ? no_resolver() : *cold_.reads; }
   // Opens a scattered tensor of the version as an .npy file.
-  Result<std::shared_ptr<OpenFile>> open_scattered(const TreeVersionPointer& version, const Tensor& tensor);
+  Result<std::shared_ptr<OpenFile>> open_scattered(const TreeVersionPointer& version, const Tensor& tensor) {
+    return generated_.open_scattered(version, tensor);
+  }
   void read_by_record(bool on) { by_record_ = on; }
   VfsAssembly& assembly() { return assembly_; }
   void trim();
@@ -81,7 +114,6 @@ class Versions final : public VersionFiles {
 
   Attr fixed_attr(const TreeNode& node);
   static Status add_changing(Snapshot& snapshot, const TreeNode& node, Attr& attr);
-  std::uint64_t generated_size(const TreeNode& node);
 
   std::shared_ptr<const PublishedFile> published(const TreeNode& node) const;
 
@@ -95,6 +127,7 @@ class Versions final : public VersionFiles {
   LruCache<TreeVersion> versions_{16U << 20U};
   mutable LruCache<PublishedFile> files_{4U << 20U};
   KnownPlaces places_;
+  GeneratedFiles generated_{store_, prefetcher_, cold_, places_, *this};
 };
 
 }  // namespace weft

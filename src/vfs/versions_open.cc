@@ -1,47 +1,13 @@
 // Opens files below a version, whose bytes are local or remote.
 #include <algorithm>
-#include <map>
 #include <optional>
 
-#include "reading/gathered_file.h"
 #include "reading/open_file.h"
 #include "reading/record_file.h"
 #include "vfs/versions.h"
 
 namespace weft {
 namespace {
-
-// The .safetensors of a layer's subtree: a rendered header, then stored blobs.
-struct Container {
-  std::string header;
-  std::vector<ContentId> blobs;  // in order
-  struct Origin {
-    std::uint32_t file = 0;
-    std::uint64_t offset = 0;
-  };
-  std::vector<Origin> origins;  // the place of each blob in a published file
-};
-
-Container make_container(const VersionTree& tree, std::uint32_t layer) {
-  const auto tensors = container_tensors(tree, layer);
-  Container out;
-  out.header = safetensors_header(tree.manifest(), tensors);
-  for (const TensorRef& ref : tensors) {
-    const File& file = tree.manifest().files[ref.file];
-    const Tensor& tensor = file.tensors[ref.tensor];
-    if (tensor.extent == kNoExtent) continue;
-    out.blobs.push_back(file.extents[tensor.extent].id);
-    out.origins.push_back({ref.file, file.extents[tensor.extent].offset});
-  }
-  return out;
-}
-
-std::uint64_t container_size(const VersionTree& tree, std::uint32_t layer) {
-  const Container container = make_container(tree, layer);
-  std::uint64_t size = container.header.size();
-  for (const ContentId& blob : container.blobs) size += blob.length;
-  return size;
-}
 
 std::vector<std::uint64_t> tensor_offsets(const File& file) {
   std::vector<std::uint64_t> out;
@@ -51,28 +17,7 @@ std::vector<std::uint64_t> tensor_offsets(const File& file) {
   return out;
 }
 
-std::vector<std::uint64_t> blob_offsets(const Container& container) {
-  std::vector<std::uint64_t> out;
-  std::uint64_t offset = container.header.size();
-  for (const ContentId& blob : container.blobs) {
-    out.push_back(offset);
-    offset += blob.length;
-  }
-  return out;
-}
-
 }  // namespace
-
-std::uint64_t Versions::generated_size(const TreeNode& node) {
-  auto& known = node.version->sizes[node.index];
-  std::uint64_t size = known.load(std::memory_order_relaxed);
-  if (size != 0) return size;
-  const bool container = node.node().kind == NodeKind::layer_container;
-  size = container ? container_size(*node.version->tree, node.node().layer)
-                   : render_layer_json(*node.version->tree, node.node().layer).size();
-  known.store(size, std::memory_order_relaxed);
-  return size;
-}
 
 std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) const {
   const std::uint64_t key = node.version->row.id << 32U | node.node().file;
@@ -102,6 +47,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open(const MountInode& inode) {
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_node(const TreeNode& node) {
+  if (GeneratedFiles::is_generated(node.node().kind)) return generated_.open(node);
   auto opened = open_here(node);
   if (opened.ok() || opened.error().code != Errc::absent || cold_.reads == nullptr) return opened;
   return open_absent(node);
@@ -113,41 +59,12 @@ Result<std::shared_ptr<OpenFile>> Versions::open_file(const TreeVersionPointer& 
   return open_node({version, version->tree->node_of_file(file)});
 }
 
-Result<std::shared_ptr<OpenFile>> Versions::open_scattered(const TreeVersionPointer& version, const Tensor& tensor) {
-  const VersionTree& tree = *version->tree;
-  std::map<std::uint32_t, std::shared_ptr<OpenFile>> files;
-  GatheredTensor gathered;
-  gathered.head = npy_header(tensor.dtype, tensor.shape, tensor.descr);
-  gathered.shape = tensor.shape;
-  gathered.strides = tensor.strides;
-  gathered.element_bytes = dtype_info(tensor.dtype)->block_bytes;
-  if (!tensor.grid.empty()) {
-    WEFT_TRY(gathered.grid, Grid::of(tensor.dtype, tensor.shape, tensor.grid));
-  }
-  for (const TensorRun& run : tensor.runs) {
-    std::shared_ptr<OpenFile>& file = files[run.file];
-    if (!file) {
-      WEFT_TRY(file, open_file(version, run.file));
-    }
-    const std::uint64_t at = tree.manifest().files[run.file].extents[run.extent].offset + run.offset;
-    gathered.add(file, {at, run.length});
-  }
-  return open_gathered(std::move(gathered));
-}
-
 Result<std::shared_ptr<OpenFile>> Versions::open_absent(const TreeNode& node) {
-  const VersionId version = node.version->row.id;
-  const Node& n = node.node();
   std::vector<ColdBlob> blobs;
-  if (n.kind == NodeKind::file) {
-    for (const Extent& extent : node.file().extents) blobs.push_back({extent.id, {version, n.file, extent.offset}});
-    return open_cold(store_, cold_, node.where(), "", blobs,
-                     node.file().tensors.empty() ? ReadFor::anything : ReadFor::tensors);
-  }
-  Container container = make_container(*node.version->tree, n.layer);
-  for (std::size_t i = 0; i < container.blobs.size(); ++i)
-    blobs.push_back({container.blobs[i], {version, container.origins[i].file, container.origins[i].offset}});
-  return open_cold(store_, cold_, node.where(), std::move(container.header), blobs);
+  for (const Extent& extent : node.file().extents)
+    blobs.push_back({extent.id, {node.version->row.id, node.node().file, extent.offset}});
+  return open_cold(store_, cold_, node.where(), "", blobs,
+                   node.file().tensors.empty() ? ReadFor::anything : ReadFor::tensors);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open_published(const TreeNode& node) {
@@ -165,14 +82,11 @@ Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
   switch (n.kind) {
     case NodeKind::file:
       return open_published(node);
-    case NodeKind::layer_container: {
-      Container container = make_container(*node.version->tree, n.layer);
-      ReadAhead ahead{&prefetcher_, blob_offsets(container)};
-      return open_blobs(store_, node.where(), std::move(container.header), container.blobs, ahead,
-                        {&places_, node.ino()});
-    }
     case NodeKind::layer_json:
-      return open_text(render_layer_json(*node.version->tree, n.layer));
+    case NodeKind::layer_container:
+    case NodeKind::made_container:
+    case NodeKind::made_text:
+      return generated_.open(node);
     case NodeKind::tensor_view:
       return Error{Errc::internal, node.where() + ": a view has an inode of its own"};
     case NodeKind::dir:

@@ -106,6 +106,7 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::lineage:
     case InoKind::datasets:
     case InoKind::records:
+    case InoKind::safetensors:
       return owner_of_name(ino);
     case InoKind::lineage_entry:
     case InoKind::parent_link:

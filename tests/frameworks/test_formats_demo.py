@@ -29,6 +29,7 @@ def published_network(area):
 def test_every_tensor_is_equal(published):
     _, mount = published
     assert demo("layer", mount.path).stdout.count(", equal\n") == len(WHOLE) + 1
+    assert demo("view", mount.path).stdout.count(" 20 tensors, equal\n") == len(WHOLE) + 1
     assert demo("compare", mount.path).stdout.startswith("200 tensors, ")
 
 

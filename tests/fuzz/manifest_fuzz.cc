@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/limits.h"
 #include "fuzzing.h"
+#include "weft/model/safetensors_view.h"
 #include "weft/model/tree.h"
 
 namespace weft::fuzzing {
@@ -14,6 +16,14 @@ void require_one_line(const Error& error, Errc code) {
   require(error.code == code, "failures are called what they are");
 }
 
+void require_container(const VersionTree& tree, const ViewFile& made) {
+  const ViewContainer container = view_container(tree.manifest(), made);
+  require(!container.tensors.empty(), "containers hold something");
+  require(container.header.size() <= sizeof(std::uint64_t) + limits::kSafetensorsHeaderMax,
+          "safetensors reads the header");
+  require(container.size >= container.header.size() && container.size < 1ULL << 63U, "sizes do not wrap");
+}
+
 void require_sound(const VersionTree& tree) {
   for (std::uint32_t i = kRootCount; i < tree.size(); ++i) {
     const Node& node = tree.node(i);
@@ -22,6 +32,10 @@ void require_sound(const VersionTree& tree) {
     require(node.name.find('/') == std::string::npos && node.name.find('\0') == std::string::npos, "names are names");
     if (node.kind == NodeKind::layer_container)
       require(!container_tensors(tree, node.layer).empty(), "containers hold something");
+    if (node.kind == NodeKind::made_container) require_container(tree, tree.view().made[node.file]);
+    if (node.kind == NodeKind::made_text)
+      require(!render_view_text(tree.manifest(), tree.view(), tree.view().made[node.file]).empty(),
+              "texts say something");
   }
 }
 
@@ -58,8 +72,10 @@ void fuzz_manifest(std::span<const std::byte> bytes) {
   ArchGraph graph = graph_of(*manifest);
   auto parsed = parse_graph_json("graph", graph_json(graph));
   require(parsed.ok() && *parsed == graph, "a graph comes back from its JSON");
+  const auto count = VersionTree::count(*manifest);
   auto tree = VersionTree::build(std::make_shared<const Manifest>(std::move(*manifest)));
   if (!tree.ok()) return require_one_line(tree.error(), Errc::invalid);
+  require(count.ok() && *count == (*tree)->size(), "count() counts what build() makes");
   require_sound(**tree);
 }
 

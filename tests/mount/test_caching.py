@@ -117,7 +117,7 @@ def version_top(mounted, tree):
 
 
 # Those of which nothing below a version changes.
-LASTING_TREES = pytest.mark.parametrize("tree", ["models", "layers", "tensors"])
+LASTING_TREES = pytest.mark.parametrize("tree", ["models", "layers", "tensors", "safetensors"])
 
 
 @LASTING_TREES
@@ -241,7 +241,7 @@ def test_many_changes_under_readers(mounted, tmp_path):
             reader.join()
     assert not failures
     with Mount(mounted.store, tmp_path / "fresh") as fresh:
-        trees = ("models", "layers", "tensors", "lineage", "hub")
+        trees = ("models", "layers", "tensors", "safetensors", "lineage", "hub")
         expected = [seen(fresh / tree) for tree in trees]
         assert sum(map(len, expected)) > 100
         wait_until(lambda: [seen(mounted / tree) for tree in trees] == expected, seconds_max=5)

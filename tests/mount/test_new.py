@@ -113,7 +113,7 @@ def test_what_is_known_is_not_stored_again(mounted):
     mounted.store.assert_sound()
 
 
-TREES = ("", "models", "layers", "tensors", "lineage", "hub", "datasets", "records", ".weft")
+TREES = ("", "models", "layers", "tensors", "safetensors", "lineage", "hub", "datasets", "records", ".weft")
 
 
 def changes_outside_new(mount, version, mine):

@@ -68,7 +68,7 @@ def read_uncached(fd, size):
 
 def files_of(mount):
     """TREE/PATH -> bytes: the files of m@1 that do not change."""
-    return {f"{tree}/{name}": data for tree in ("models", "layers", "tensors")
+    return {f"{tree}/{name}": data for tree in ("models", "layers", "tensors", "safetensors")
             for name, data in files_below(mount.version("m", 1, tree)).items()}
 
 

@@ -21,7 +21,7 @@ def test_a_version_never_changes(mounted, small_model, other_model):
     store = mounted.store
 
     def content():
-        return [files_below(mounted.version("org/small", 1, tree)) for tree in ("models", "layers", "tensors")]
+        return [files_below(mounted.version("org/small", 1, tree)) for tree in ("models", "layers", "tensors", "safetensors")]
 
     before = content()
     store.publish(other_model, name="org/small", parent="org/small@1", tag="next")
@@ -86,8 +86,8 @@ def test_umask_keeps_others_out(open_dir, small_model):
 
 def test_names_longer_than_a_name_can_be(mounted):
     """255 bytes are a name that is not there; more are an error of their own, in each tree."""
-    versions = [mounted.version("org/small", 1, tree) for tree in ("models", "layers", "tensors", "lineage")]
-    trees = [mounted.path / tree for tree in ("models", "layers", "tensors", "lineage", "hub", ".weft")]
+    versions = [mounted.version("org/small", 1, tree) for tree in ("models", "layers", "tensors", "safetensors", "lineage")]
+    trees = [mounted.path / tree for tree in ("models", "layers", "tensors", "safetensors", "lineage", "hub", ".weft")]
     for directory in (mounted.path, *trees, *versions, versions[-1] / "parents", versions[-1] / "diff"):
         with pytest.raises(FileNotFoundError):
             os.stat(directory / ("n" * 255))

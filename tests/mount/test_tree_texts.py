@@ -8,7 +8,7 @@ import pytest
 
 from weftlib import Mount, files_below, random_tensors, run, safetensors_bytes, wait_until, write_model
 
-VIEWS = ("models", "layers", "tensors", "lineage")
+VIEWS = ("models", "layers", "tensors", "safetensors", "lineage")
 
 
 @pytest.fixture

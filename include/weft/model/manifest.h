@@ -61,6 +61,13 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
+// A tensor of a manifest.
+struct TensorRef {
+  std::uint32_t file = 0;    // index into Manifest::files
+  std::uint32_t tensor = 0;  // index into its tensors
+  bool operator==(const TensorRef&) const = default;
+};
+
 // The role of a file of a manifest. Only data sets have files of other roles than `published`. No listing shows these.
 enum class FileRole : std::uint8_t {
   published,

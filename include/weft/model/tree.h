@@ -1,7 +1,7 @@
-// The trees that users see of one version (model/tree.cc): its published files, its layers, and its tensors. A pure,
-// deterministic function of the manifest. Node i of a version has the inode number (version's ino_base + i). Tensor
-// views are the exception: all views of equal (content, dtype, shape) share one inode. Node numbers never change,
-// because inode numbers hold them.
+// The trees that users see of one version (model/tree.cc): its published files, its layers, its tensors, and the view
+// of it as safetensors. A pure, deterministic function of the manifest. Node i of a version has the inode number
+// (version's ino_base + i). Tensor views are the exception: all views of equal (content, dtype, shape) share one inode.
+// Node numbers never change, because inode numbers hold them.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/model/manifest.h"
+#include "weft/model/safetensors_view.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 
@@ -21,31 +22,37 @@ namespace weft {
 
 // A change of this numbering needs a new format of stores and registries, because they store the number of nodes of a
 // version. Nodes are numbered in this order:
-//   - kPublishedRoot, kLayersRoot, kTensorsRoot: the version's directories in models/, layers/ and tensors/;
+//   - kPublishedRoot, kLayersRoot, kTensorsRoot, kSafetensorsRoot: the version's directories in models/, layers/,
+//     tensors/ and safetensors/;
 //   - published directories and files, in path order, a directory before the first entry below it;
 //   - below tensors/: the plain views, then for each file that is set aside its @<file>/ and the views in it;
 //   - below layers/: layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
 //     tensor below each, outer before inner, then the plain views. Then the same for each file that is set aside, with
-//     @<file>/ as its root.
+//     @<file>/ as its root;
+//   - below safetensors/: directories and made files (weft/model/safetensors_view.h), in path order, a directory before
+//     the first entry below it. The published files there are the nodes that models/ has. A data set has none of these.
 // Views, files and tensors are in manifest order. A file is set aside if an earlier file that is not set aside has a
 // tensor of the same name. A layer has a container if safetensors can hold a tensor below it. The root of layers/ and
 // @<file>/ have no container.
 inline constexpr std::uint32_t kPublishedRoot = 0;
 inline constexpr std::uint32_t kLayersRoot = 1;
 inline constexpr std::uint32_t kTensorsRoot = 2;
-inline constexpr std::uint32_t kRootCount = 3;
+inline constexpr std::uint32_t kSafetensorsRoot = 3;
+inline constexpr std::uint32_t kRootCount = 4;
 
 enum class NodeKind : std::uint8_t {
   dir,              // published or generated directory
-  file,             // a published file: Node::file
+  file,             // a published file: Node::file. Appears in models/, and in safetensors/ if the view has it
   tensor_view,      // <name>.npy: Node::file, Node::tensor. Appears in tensors/ and in layers/
   layer_json,       // rendered: Node::layer
   layer_container,  // <layer>.safetensors of a layer's subtree, composed: Node::layer
+  made_container,   // a container of safetensors/, composed: Node::file is an index into SafetensorsView::made
+  made_text,        // another made file of safetensors/, rendered: Node::file as above
 };
 
 struct Node {
   NodeKind kind = NodeKind::dir;
-  std::uint32_t parent = 0;  // a root is its own parent
+  std::uint32_t parent = 0;  // a root is its own parent; that of a published file is in models/
   std::string name;
   std::uint32_t file = 0;
   std::uint32_t tensor = 0;  // index within the file
@@ -53,10 +60,6 @@ struct Node {
 };
 
 // A directory of layers/: its dotted prefix, the tensors directly in it, and all tensors below it, in manifest order.
-struct TensorRef {
-  std::uint32_t file = 0;
-  std::uint32_t tensor = 0;
-};
 struct Layer {
   std::string name;       // "encoder.layer.0.attention", unescaped; "" for layers/ and layers/@<file>/
   std::uint32_t dir = 0;  // the node of its directory
@@ -81,6 +84,9 @@ class VersionTree {
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
   std::uint32_t node_of_file(std::uint32_t file) const { return node_of_file_[file]; }  // of the file in models/
+  // Returns the directory of safetensors/ that has the published file; nothing if none has it.
+  std::optional<std::uint32_t> view_dir_of_file(std::uint32_t file) const;
+  const SafetensorsView& view() const { return view_; }
   std::span<const Layer> layers() const { return layers_; }
   // Returns the layer of the manifest's architecture with tensors directly in this one; nothing for most layers that
   // only contain others.
@@ -104,6 +110,8 @@ class VersionTree {
   std::vector<std::uint32_t> vertex_of_tensor_;  // by ordinal; kNoVertex: none
   mutable std::once_flag ids_made_;
   mutable std::vector<Digest> ids_;
+  SafetensorsView view_;
+  std::vector<std::uint32_t> view_dir_of_file_;  // 0: none
 };
 
 // Returns the .npy header of a view (version 1.0 or 2.0, padded to 64 bytes), which precedes the tensor's raw bytes. A

@@ -175,6 +175,10 @@ struct ExportReport {
 // inodes that it made and nothing else, whatever other users rename or replace below `directory` meanwhile.
 Result<ExportReport> export_version(Store& store, ManifestResolver& resolver, std::string_view spec,
                                     const std::string& directory, Progress& progress);
+// The same of the directory that safetensors/ of a mount shows of the version (weft/model/safetensors_view.h).
+// Errc::invalid: the version is a data set's.
+Result<ExportReport> export_as_safetensors(Store& store, ManifestResolver& resolver, std::string_view spec,
+                                           const std::string& directory, Progress& progress);
 
 struct HubExportReport {
   ExportReport written;

@@ -16,6 +16,10 @@ constexpr CommandInfo kExportInfo = {
         "after one sync of its file system has made all of them durable. A failed export\n"
         "removes what it made and nothing else.\n"
         "\n"
+        "With --safetensors, DIR becomes what safetensors/ in a mount shows: weights in\n"
+        "other formats, such as pytorch_model.bin, become files of safetensors. No\n"
+        "pickle is run for them.\n"
+        "\n"
         "With --hub DIR, the version becomes a snapshot in a cache of the Hugging Face\n"
         "hub: DIR/models--ORG--NAME, or datasets--ORG--NAME for a data set. Programs with\n"
         "HF_HUB_CACHE=DIR and HF_HUB_OFFLINE=1 load it by name. The snapshot has the\n"
@@ -26,6 +30,7 @@ constexpr CommandInfo kExportInfo = {
     .examples =
         "weft export bert@2 ./bert-2\n"
         "weft export org/minilm@stable /scratch/minilm\n"
+        "weft export org/old --safetensors ./old\n"
         "weft export org/minilm --hub ~/.cache/huggingface/hub\n",
     .json =
         "{model, version, directory, files, bytes,\n"
@@ -40,6 +45,7 @@ class ExportCommand final : public Command {
     options.argument("MODEL[@V]", spec_, OptionSet::Need::required,
                      "the version; V is a number or a tag, and the latest is the default");
     options.argument("DIR", directory_, OptionSet::Need::optional, "the directory to write to; its parent must exist");
+    options.flag("--safetensors", safetensors_, "write weights in other formats as safetensors");
     options.value("--hub", "DIR", hub_, "write a snapshot into this cache of the Hugging Face hub",
                   {kOfferDirectories});
   }
@@ -47,6 +53,8 @@ class ExportCommand final : public Command {
   Status check_usage() override {
     if (!directory_.empty() && !hub_.empty()) return Error{Errc::invalid, "DIR and --hub: expected only one of them"};
     if (directory_.empty() && hub_.empty()) return Error{Errc::invalid, "expected DIR or --hub DIR, got none"};
+    if (safetensors_ && !hub_.empty())
+      return Error{Errc::invalid, "--safetensors and --hub: expected only one of them"};
     return {};
   }
 
@@ -56,8 +64,8 @@ class ExportCommand final : public Command {
     auto report = [&]() -> Result<HubExportReport> {
       ProgressBar bar = context.progress();
       if (!hub_.empty()) return export_to_hub(*store, context.resolver(), spec_of(version), hub_, bar);
-      WEFT_TRY(const ExportReport written,
-               export_version(*store, context.resolver(), spec_of(version), directory_, bar));
+      const auto write = safetensors_ ? export_as_safetensors : export_version;
+      WEFT_TRY(const ExportReport written, write(*store, context.resolver(), spec_of(version), directory_, bar));
       return HubExportReport{written, directory_, {}, {}};
     }();
     if (!report.ok()) return std::move(report).error();
@@ -93,6 +101,7 @@ class ExportCommand final : public Command {
   std::string spec_;
   std::string directory_;
   std::string hub_;
+  bool safetensors_ = false;
 };
 
 }  // namespace

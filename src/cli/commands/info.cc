@@ -198,7 +198,7 @@ std::string text_of(const VersionEntry& version, const Manifest& manifest, const
   return text;
 }
 
-constexpr std::string_view kTreesOfModels[] = {"models", "layers", "tensors", "lineage"};
+constexpr std::string_view kTreesOfModels[] = {"models", "layers", "tensors", "safetensors", "lineage"};
 constexpr std::string_view kTreesOfDatasets[] = {"datasets", "records", "lineage"};
 
 // Returns a line with the version's path for each tree of each mount of the store.

@@ -15,18 +15,6 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Removes the number of a shard: "model-00001-of-00005.safetensors" -> "model.safetensors"
-std::string without_shard(std::string_view name) {
-  std::size_t of = name.rfind("-of-");
-  if (of == std::string_view::npos || of == 0) return std::string(name);
-  std::size_t begin = name.rfind('-', of - 1);
-  std::size_t end = of + 4;
-  while (end < name.size() && digit(name[end])) ++end;
-  if (begin == std::string_view::npos || end == of + 4 || !all_digits(name.substr(begin + 1, of - begin - 1)))
-    return std::string(name);
-  return std::string(name.substr(0, begin)) + std::string(name.substr(end));
-}
-
 // Returns the role of a tensor: the last part of its name, but for the names that old checkpoints use in a norm.
 std::string_view role_of(std::string_view last) {
   if (last == "gamma") return "weight";
@@ -45,6 +33,17 @@ std::string_view without_zeros(std::string_view digits) {
 }
 
 }  // namespace
+
+std::string without_shard(std::string_view name) {
+  std::size_t of = name.rfind("-of-");
+  if (of == std::string_view::npos || of == 0) return std::string(name);
+  std::size_t begin = name.rfind('-', of - 1);
+  std::size_t end = of + 4;
+  while (end < name.size() && digit(name[end])) ++end;
+  if (begin == std::string_view::npos || end == of + 4 || !all_digits(name.substr(begin + 1, of - begin - 1)))
+    return std::string(name);
+  return std::string(name.substr(0, begin)) + std::string(name.substr(end));
+}
 
 // Compares numbers of any length. Names that differ only in leading zeros are compared as text.
 bool numeric_less(std::string_view a, std::string_view b) {

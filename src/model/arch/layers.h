@@ -13,6 +13,9 @@
 
 namespace weft {
 
+// Returns a file's name without the number of a shard: "model-00001-of-00005.safetensors" -> "model.safetensors".
+std::string without_shard(std::string_view name);
+
 // Files that together are one model: files of one directory with equal names apart from "-00001-of-00005", or the npy
 // files of a directory.
 struct ArchComponent {

@@ -75,6 +75,8 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"import", "path", "--name", "x", "--metric", "=1"}, "expected KEY=VALUE");
   usage_error({"export", "m"}, "export: expected DIR or --hub DIR, got none;");
   usage_error({"export", "m", "d", "--hub", "h"}, "export: DIR and --hub: expected only one of them");
+  usage_error({"export", "m", "--safetensors", "--hub", "h"},
+              "export: --safetensors and --hub: expected only one of them");
   usage_error({"rm", "m"}, "expected MODEL@V, got m");
   usage_error({"rm", "m@"}, "expected MODEL@V, got m@");
   usage_error({"rm", "--all", "m@1"}, "expected a model, got m@1");

@@ -27,7 +27,7 @@ void append_layer(std::vector<Spec>& specs, const std::string& prefix, Shape sha
   specs.push_back({prefix + ".bias", DType::f32, {rows}});
 }
 
-constexpr std::string_view kRootNames[kRootCount] = {"models", "layers", "tensors"};
+constexpr std::string_view kRootNames[kRootCount] = {"models", "layers", "tensors", "safetensors"};
 
 std::optional<std::uint32_t> find(const VersionTree& tree, std::string_view path) {
   const auto names = split(path, '/');

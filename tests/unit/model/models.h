@@ -34,7 +34,7 @@ Manifest bert(unsigned layers);
 std::shared_ptr<const VersionTree> tree_of(Manifest manifest);
 // Returns the number of views of each tensor, by ordinal.
 std::vector<std::uint32_t> entries_of(const VersionTree& tree);
-// Returns the path of a node: "models", "layers" or "tensors", then the names below that root.
+// Returns the path of a node: "models", "layers", "tensors" or "safetensors", then the names below that root.
 std::string path_of(const VersionTree& tree, std::uint32_t node);
 // Returns the node at a path. Throws if it does not exist.
 std::uint32_t at(const VersionTree& tree, std::string_view path);

@@ -199,8 +199,8 @@ TEST_CASE("layer.json lists inner layers in manifest order, not those of files s
 
 TEST_CASE("the README names each directory of the root, and three commands to try") {
   const std::string text = render_readme();
-  for (const char* word : {"models/MODEL/", "latest", "tensors/MODEL/", "layers/MODEL/", "lineage/MODEL/", "hub/",
-                           "info.json", "layer.json", "versions.tsv", ".weft/status"})
+  for (const char* word : {"models/MODEL/", "latest", "tensors/MODEL/", "layers/MODEL/", "safetensors/MODEL/",
+                           "lineage/MODEL/", "hub/", "info.json", "layer.json", "versions.tsv", ".weft/status"})
     CHECK(text.find(word) != std::string::npos);
   const auto attempts = std::string_view(text).substr(text.find("Try:\n"));
   CHECK(attempts.find("\n  ls ") != std::string::npos);

@@ -30,6 +30,10 @@ std::string_view kind_name(NodeKind kind) {
       return "layer";
     case NodeKind::layer_container:
       return "container";
+    case NodeKind::made_container:
+      return "made";
+    case NodeKind::made_text:
+      return "text";
   }
   return "?";
 }
@@ -49,58 +53,62 @@ TEST_CASE("node numbers are stable") {
   CHECK(listing(*tree) == R"(0 dir models
 1 dir layers
 2 dir tensors
-3 dir models/1_Pooling
-4 file models/1_Pooling/config.json
-5 file models/config.json
-6 file models/model.fp16.safetensors
-7 file models/model.safetensors
-8 view tensors/enc.0.w.npy
-9 view tensors/enc.0.b.npy
-10 view tensors/head.npy
-11 view tensors/enc.norm.npy
-12 dir tensors/@model.safetensors
-13 view tensors/@model.safetensors/enc.0.w.npy
-14 view tensors/@model.safetensors/x.y.npy
-15 layer layers/layer.json
-16 dir layers/enc
-17 layer layers/enc/layer.json
-18 container layers/enc.safetensors
-19 dir layers/enc/0
-20 layer layers/enc/0/layer.json
-21 container layers/enc/0.safetensors
-22 view layers/enc/0/w.npy
-23 view layers/enc/0/b.npy
-24 view layers/head.npy
-25 view layers/enc/norm.npy
-26 dir layers/@model.safetensors
-27 layer layers/@model.safetensors/layer.json
-28 dir layers/@model.safetensors/enc
-29 layer layers/@model.safetensors/enc/layer.json
-30 container layers/@model.safetensors/enc.safetensors
-31 dir layers/@model.safetensors/enc/0
-32 layer layers/@model.safetensors/enc/0/layer.json
-33 container layers/@model.safetensors/enc/0.safetensors
-34 dir layers/@model.safetensors/x
-35 layer layers/@model.safetensors/x/layer.json
-36 container layers/@model.safetensors/x.safetensors
-37 view layers/@model.safetensors/enc/0/w.npy
-38 view layers/@model.safetensors/x/y.npy
+3 dir safetensors
+4 dir models/1_Pooling
+5 file models/1_Pooling/config.json
+6 file models/config.json
+7 file models/model.fp16.safetensors
+8 file models/model.safetensors
+9 view tensors/enc.0.w.npy
+10 view tensors/enc.0.b.npy
+11 view tensors/head.npy
+12 view tensors/enc.norm.npy
+13 dir tensors/@model.safetensors
+14 view tensors/@model.safetensors/enc.0.w.npy
+15 view tensors/@model.safetensors/x.y.npy
+16 layer layers/layer.json
+17 dir layers/enc
+18 layer layers/enc/layer.json
+19 container layers/enc.safetensors
+20 dir layers/enc/0
+21 layer layers/enc/0/layer.json
+22 container layers/enc/0.safetensors
+23 view layers/enc/0/w.npy
+24 view layers/enc/0/b.npy
+25 view layers/head.npy
+26 view layers/enc/norm.npy
+27 dir layers/@model.safetensors
+28 layer layers/@model.safetensors/layer.json
+29 dir layers/@model.safetensors/enc
+30 layer layers/@model.safetensors/enc/layer.json
+31 container layers/@model.safetensors/enc.safetensors
+32 dir layers/@model.safetensors/enc/0
+33 layer layers/@model.safetensors/enc/0/layer.json
+34 container layers/@model.safetensors/enc/0.safetensors
+35 dir layers/@model.safetensors/x
+36 layer layers/@model.safetensors/x/layer.json
+37 container layers/@model.safetensors/x.safetensors
+38 view layers/@model.safetensors/enc/0/w.npy
+39 view layers/@model.safetensors/x/y.npy
+40 dir safetensors/1_Pooling
 )");
 }
 
 TEST_CASE("a version without tensors has empty layers/ and tensors/") {
-  CHECK(listing(*tree_of({})) == "0 dir models\n1 dir layers\n2 dir tensors\n");
+  CHECK(listing(*tree_of({})) == "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n");
   CHECK(listing(*tree_of({{opaque("config.json")}})) ==
-        "0 dir models\n1 dir layers\n2 dir tensors\n3 file models/config.json\n");
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 file models/config.json\n");
 }
 
 TEST_CASE("published directories and files, in path order") {
   auto tree =
       tree_of({{opaque("a-b/x"), opaque("a.txt"), opaque("a/b/c/d"), opaque("a/b/e"), opaque("a/f"), opaque("ab/g")}});
   CHECK(listing(*tree) ==
-        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir models/a-b\n4 file models/a-b/x\n5 file models/a.txt\n"
-        "6 dir models/a\n7 dir models/a/b\n8 dir models/a/b/c\n9 file models/a/b/c/d\n10 file models/a/b/e\n"
-        "11 file models/a/f\n12 dir models/ab\n13 file models/ab/g\n");
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 dir models/a-b\n5 file models/a-b/x\n6 file "
+        "models/a.txt\n"
+        "7 dir models/a\n8 dir models/a/b\n9 dir models/a/b/c\n10 file models/a/b/c/d\n11 file models/a/b/e\n"
+        "12 file models/a/f\n13 dir models/ab\n14 file models/ab/g\n15 dir safetensors/a-b\n16 dir safetensors/a\n"
+        "17 dir safetensors/a/b\n18 dir safetensors/a/b/c\n19 dir safetensors/ab\n");
   CHECK(tree->node(at(*tree, "models/a/b/e")).file == 3);
 }
 
@@ -110,30 +118,41 @@ TEST_CASE("empty directories stand among the files, in path order") {
   const std::uint64_t count = VersionTree::count(manifest).value();
   auto tree = tree_of(std::move(manifest));
   CHECK(listing(*tree) ==
-        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir models/a-b\n4 dir models/a-b/0\n5 file models/a-b/x\n"
-        "6 dir models/a\n7 dir models/a/b\n8 dir models/a/b/c\n9 dir models/a/b/c/d\n10 file models/a/b/e\n"
-        "11 dir models/a/b/z\n12 file models/a/f\n13 dir models/b\n14 dir models/b/1\n15 dir models/b/2\n");
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 dir models/a-b\n5 dir models/a-b/0\n6 file "
+        "models/a-b/x\n"
+        "7 dir models/a\n8 dir models/a/b\n9 dir models/a/b/c\n10 dir models/a/b/c/d\n11 file models/a/b/e\n"
+        "12 dir models/a/b/z\n13 file models/a/f\n14 dir models/b\n15 dir models/b/1\n16 dir models/b/2\n"
+        "17 dir safetensors/a-b\n18 dir safetensors/a-b/0\n19 dir safetensors/a\n20 dir safetensors/a/b\n"
+        "21 dir safetensors/a/b/c\n22 dir safetensors/a/b/c/d\n23 dir safetensors/a/b/z\n24 dir safetensors/b\n"
+        "25 dir safetensors/b/1\n26 dir safetensors/b/2\n");
   CHECK(count == tree->size());
   CHECK(tree->children(at(*tree, "models/a/b/z")).empty());
-  CHECK(tree->node_of_file(2) == 12);
+  CHECK(tree->node_of_file(2) == 13);
 }
 
 TEST_CASE("every node is found by its name, and children are sorted") {
   auto tree = tree_of(bert(12));
-  std::size_t below = 0;
+  std::size_t below = 0, shared = 0;
   for (std::uint32_t root = 0; root < kRootCount; ++root) CHECK(tree->node(root).parent == root);
   for (std::uint32_t dir = 0; dir < tree->size(); ++dir) {
     auto children = tree->children(dir);
     below += children.size();
     if (tree->node(dir).kind != NodeKind::dir) CHECK(children.empty());
     for (std::uint32_t child : children) {
-      REQUIRE(tree->node(child).parent == dir);
+      const Node& node = tree->node(child);
+      if (node.kind == NodeKind::file && node.parent != dir) {
+        REQUIRE(tree->view_dir_of_file(node.file) == dir);
+        ++shared;
+      } else {
+        REQUIRE(node.parent == dir);
+      }
       REQUIRE(tree->lookup(dir, tree->node(child).name) == child);
     }
     auto name = [&](std::uint32_t i) -> const std::string& { return tree->node(i).name; };
     CHECK(std::ranges::adjacent_find(children, std::greater_equal(), name) == children.end());
   }
-  CHECK(below == tree->size() - kRootCount);
+  CHECK(shared == 2);
+  CHECK(below == tree->size() - kRootCount + shared);
   CHECK_FALSE(tree->lookup(0, "nothing").has_value());
   CHECK_FALSE(tree->lookup(0, "").has_value());
   CHECK_FALSE(tree->lookup(at(*tree, "models/config.json"), "x").has_value());

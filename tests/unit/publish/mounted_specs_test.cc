@@ -28,7 +28,7 @@ struct Base : Fixture {
 
 TEST_CASE("a path in a mount is the version that it shows") {
   Base base;
-  for (const char* tree : {"models", "datasets", "layers", "tensors", "records", "lineage"})
+  for (const char* tree : {"models", "datasets", "layers", "tensors", "records", "lineage", "safetensors"})
     CHECK(base.at(std::string("/mnt/weft/") + tree + "/org/base/1") == "org/base@1");
   CHECK(base.at("/srv/other/models/org/base/2/") == "org/base@2");
   CHECK(base.at("/mnt/weft/models/org/base/2/deep/file") == "org/base@2");

@@ -44,7 +44,7 @@ TEST_CASE("datasets/ and records/ name data sets, and models/, layers/ and tenso
   CHECK(names_in(*f.vfs, "datasets/org") == Names{"d"});
   CHECK(names_in(*f.vfs, "datasets/org/d") == Names{"1", "latest", "prod"});
   CHECK(names_in(*f.vfs, "records/org/d") == Names{"1", "latest", "prod"});
-  for (const char* tree : {"models", "layers", "tensors"}) {
+  for (const char* tree : {"models", "layers", "tensors", "safetensors"}) {
     CHECK(names_in(*f.vfs, std::string(tree) + "/org") == Names{"m"});
     for (const char* name : {"/org/d", "/sets", "/sets/e"})
       CHECK(f.failure(tree + std::string(name)) == Errc::not_found);

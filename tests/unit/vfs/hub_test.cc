@@ -159,7 +159,7 @@ TEST_CASE("hub/ shows a renamed model by its new name, and its links lead there"
   CHECK(must(walk(*f.vfs, link)).size == f.target(link).size());
 }
 
-TEST_CASE("a published file has one place and one link, in models/") {
+TEST_CASE("a published file has one link and two places, in models/ and safetensors/") {
   HubFixture f;
   f.publish_model("org/m", 1);
   f.publish_model("org/m", 1);
@@ -169,8 +169,9 @@ TEST_CASE("a published file has one place and one link, in models/") {
       const Attr attr = must(walk(*f.vfs, "models/" + version + file));
       CHECK(attr.nlink == 1);
       const auto places = must(f.vfs->places(attr.ino));
-      REQUIRE(places.size() == 1);
-      CHECK(must(f.vfs->lookup(places[0].dir, places[0].name)).ino == attr.ino);
+      REQUIRE(places.size() == 2);
+      for (const Place& place : places) CHECK(must(f.vfs->lookup(place.dir, place.name)).ino == attr.ino);
+      CHECK(places[0].dir != places[1].dir);
     }
 }
 

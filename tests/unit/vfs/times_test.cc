@@ -25,6 +25,10 @@ const Names kDirectories{"models",
                          "tensors/org",
                          "tensors/org/m",
                          "tensors/org/m/1",
+                         "safetensors",
+                         "safetensors/org",
+                         "safetensors/org/m",
+                         "safetensors/org/m/1",
                          "lineage",
                          "lineage/org",
                          "lineage/org/m",
@@ -35,7 +39,7 @@ const Names kDirectories{"models",
                          "hub",
                          "hub/models--org--m/refs",
                          "hub/models--org--m/snapshots"};
-constexpr std::string_view kTrees[] = {"models", "layers", "tensors", "lineage"};
+constexpr std::string_view kTrees[] = {"models", "layers", "tensors", "safetensors", "lineage"};
 
 struct TimesFixture : VfsFixture {
   Times times() {
