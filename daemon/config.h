@@ -36,6 +36,8 @@ struct Config {
   std::string log_file, log_level;
   EtcdOptions etcd;  // no endpoints: a node without a cluster
   Grant publish, remove, gc;
+  std::optional<ListenAddress> join_listen;  // for machines that join the cluster
+  std::string join_authority;                // directory of what admits them; set with join_listen
 
   bool clustered() const { return !etcd.endpoints.empty(); }
 };

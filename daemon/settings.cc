@@ -42,6 +42,8 @@ constexpr std::array kSettings = {
     Setting{"hub.token_file", text, "FILE", "file with the token that these clients have to send", false},
     Setting{"hub.upstream", text, "URL", "pull what these clients ask for, and the store lacks, from this hub", false},
     Setting{"hub.upstream_token_file", text, "FILE", "file with the token for hub.upstream", false},
+    Setting{"join.listen", text, "HOST:PORT", "address for machines that join the cluster (default: none)", false},
+    Setting{"join.authority", text, "DIR", "directory of the keys that admit these machines", false},
     Setting{"control.publish", list, "WHO", "a user, or @GROUP, that may publish and tag", true},
     Setting{"control.remove", list, "WHO", "a user, or @GROUP, that may remove versions", true},
     Setting{"control.gc", list, "WHO", "a user, or @GROUP, that may collect garbage", true},

@@ -27,7 +27,8 @@ Words find_command(const std::vector<std::string>& args) {
   Words words;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (!args[i].starts_with('-')) {
-      words.command = args[i];
+      words.command += (words.command.empty() ? "" : " ") + args[i];
+      if (group_named(words.command) != nullptr) continue;
       words.rest.insert(words.rest.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
       return words;
     }
@@ -96,6 +97,7 @@ class Program {
     Words words = find_command(args);
     if (words.command.empty() || words.command == "help") return without_command(words);
     if (const CommandEntry* entry = command_named(words.command)) return run_command(*entry, words.rest);
+    if (const CommandGroup* group = group_named(words.command)) return without_subcommand(*group, words);
     std::string_view other = meant(words.command);
     std::string hint = other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other);
     return usage_error(args, fmt::format("no command \"{}\"; {}", printable(words.command), hint));
@@ -117,7 +119,9 @@ class Program {
       return std::ranges::any_of(words.rest, [&](const std::string& word) { return option.is(word); });
     };
     if (words.command == "help" && !words.rest.empty()) {
-      if (const CommandEntry* entry = command_named(words.rest.front())) return run_command(*entry, {"--help"});
+      const Words named = find_command(words.rest);
+      if (const CommandEntry* entry = command_named(named.command)) return run_command(*entry, {"--help"});
+      if (const CommandGroup* group = group_named(named.command)) return print(group_help(*group));
       return usage_error(words.rest,
                          fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
     }
@@ -132,6 +136,23 @@ class Program {
     return usage_error(words.rest, "expected a command; see `weft --help`");
   }
 
+  // Handles `weft GROUP` and `weft GROUP --help`.
+  int without_subcommand(const CommandGroup& group, const Words& words) const {
+    const bool asks_help =
+        std::ranges::any_of(words.rest, [](const std::string& word) { return kProgramHelp.is(word); });
+    if (asks_help) return print(group_help(group));
+    return usage_error(words.rest,
+                       fmt::format("{}: expected a command after it; see `weft {} --help`", group.name, group.name));
+  }
+
+  static std::string group_help(const CommandGroup& group) {
+    std::string text = fmt::format("Usage: weft {} COMMAND [options] ...\n\nCommands:\n", group.name);
+    for (const CommandEntry* entry : all_commands())
+      if (group_of(*entry) == group.name)
+        text += fmt::format("  {:<12} {}\n", entry->info.name.substr(group.name.size() + 1), entry->info.summary);
+    return text + fmt::format("\n`weft {} COMMAND --help` describes a command.\n", group.name);
+  }
+
   int print(std::string_view text) const {
     environment_.out << text;
     return finish(kExitDone);
@@ -144,7 +165,8 @@ class Program {
         "Usage: weft [{} {}] [{}] COMMAND [options] ...\n\nCommands:\n",
         kProgramStore.names, kProgramStore.placeholder, kProgramTrust.names);
     for (const CommandEntry* entry : all_commands())
-      text += fmt::format("  {:<12} {}\n", entry->info.name, entry->info.summary);
+      if (group_of(*entry).empty()) text += fmt::format("  {:<12} {}\n", entry->info.name, entry->info.summary);
+    for (const CommandGroup& group : all_groups()) text += fmt::format("  {:<12} {}\n", group.name, group.summary);
     std::vector<OptionSet::Row> rows;
     for (const auto& [names, placeholder, help, more] : kProgramOptions)
       rows.push_back({std::string(names),

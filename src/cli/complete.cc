@@ -54,6 +54,8 @@ class Completer {
       complete_command(OpenedCommand(*entry, environment_).options);
     else if (command_.empty())
       complete_program();
+    else if (group_named(command_) != nullptr)
+      add_commands();
     else if (command_ == "help" && rest_.empty())
       add_commands();
     return std::move(text_);
@@ -69,8 +71,8 @@ class Completer {
         if (command_.empty()) ++i;
       } else if (word.starts_with("--store=")) {
         store_ = word.substr(kStoreOption.size() + 1);
-      } else if (command_.empty() && !word.starts_with('-')) {
-        command_ = word;
+      } else if ((command_.empty() || group_named(command_) != nullptr) && !word.starts_with('-')) {
+        command_ += (command_.empty() ? "" : " ") + std::string(word);
         rest_ = before_.subspan(i + 1);
       }
     }
@@ -85,7 +87,12 @@ class Completer {
   }
 
   void add_commands() {
-    for (const CommandEntry* entry : all_commands()) add(entry->info.name, entry->info.summary);
+    const bool in_group = group_named(command_) != nullptr;
+    const std::string_view group = in_group ? std::string_view(command_) : std::string_view();
+    for (const CommandEntry* entry : all_commands())
+      if (group_of(*entry) == group) add(entry->info.name.substr(in_group ? group.size() + 1 : 0), entry->info.summary);
+    if (in_group) return;
+    for (const CommandGroup& one : all_groups()) add(one.name, one.summary);
     if (command_.empty()) add("help", "describe a command");
   }
 
@@ -212,7 +219,7 @@ class Completer {
   std::string_view prefix_;  // the part of word_ that answers begin with
   const CliEnvironment& environment_;
   std::string_view store_;
-  std::string_view command_;
+  std::string command_;
   std::span<const std::string> rest_;  // the words behind the command, without the last one
   std::string text_;
 };

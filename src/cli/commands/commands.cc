@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#ifdef WEFT_CLUSTER
+#include "cli/cluster/cluster_commands.h"
+#endif
+
 namespace weft {
 
 std::span<const CommandEntry* const> all_commands() {
@@ -10,13 +14,38 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,      &kInfoCommand,       &kMountCommand,  &kUmountCommand,   &kTagCommand,   &kNoteCommand,
-      &kMvCommand,      &kDiffCommand,       &kLogCommand,    &kLineageCommand,  &kFindCommand,  &kMatchCommand,
-      &kAdviseCommand,  &kExportCommand,     &kRmCommand,     &kUndeleteCommand, &kGcCommand,    &kDuCommand,
-      &kFsckCommand,    &kScrubCommand,      &kStatusCommand, &kCacheCommand,    &kPinCommand,   &kUnpinCommand,
-      &kInitCommand,    &kCompletionCommand, &kPeersCommand,  &kPrefetchCommand, &kEvictCommand, &kStageOutCommand,
-      &kRestoreCommand, &kWaitCommand,       &kWatchCommand,  &kCarryCommand,    &kDebugCommand};
+      &kLsCommand,          &kInfoCommand,        &kMountCommand,        &kUmountCommand,       &kTagCommand,
+      &kNoteCommand,        &kMvCommand,          &kDiffCommand,         &kLogCommand,          &kLineageCommand,
+      &kFindCommand,        &kMatchCommand,       &kAdviseCommand,       &kExportCommand,       &kRmCommand,
+      &kUndeleteCommand,    &kGcCommand,          &kDuCommand,           &kFsckCommand,         &kScrubCommand,
+      &kStatusCommand,      &kCacheCommand,       &kPinCommand,          &kUnpinCommand,        &kInitCommand,
+      &kCompletionCommand,  &kPeersCommand,       &kPrefetchCommand,     &kEvictCommand,        &kStageOutCommand,
+      &kRestoreCommand,     &kWaitCommand,        &kWatchCommand,        &kCarryCommand,
+#ifdef WEFT_CLUSTER
+      &kClusterInitCommand, &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand,
+#endif
+      &kDebugCommand};
   return kAll;
+}
+
+std::span<const CommandGroup> all_groups() {
+#ifdef WEFT_CLUSTER
+  static constexpr CommandGroup kGroups[] = {{"cluster", "make a cluster, and add or remove this node"}};
+  return kGroups;
+#else
+  return {};
+#endif
+}
+
+const CommandGroup* group_named(std::string_view name) {
+  const auto groups = all_groups();
+  const auto found = std::ranges::find(groups, name, &CommandGroup::name);
+  return found == groups.end() ? nullptr : &*found;
+}
+
+std::string_view group_of(const CommandEntry& entry) {
+  const auto blank = entry.info.name.find(' ');
+  return blank == std::string_view::npos ? std::string_view() : entry.info.name.substr(0, blank);
 }
 
 const CommandEntry* command_named(std::string_view name) {

@@ -46,7 +46,17 @@ extern const CommandEntry kUnpinCommand;
 extern const CommandEntry kWaitCommand;
 extern const CommandEntry kWatchCommand;
 
+// A name may have two words: "cluster init" is the command init of the group cluster.
 std::span<const CommandEntry* const> all_commands();
 const CommandEntry* command_named(std::string_view name);  // null if there is none
+
+struct CommandGroup {
+  std::string_view name;
+  std::string_view summary;  // one line, no full stop
+};
+std::span<const CommandGroup> all_groups();
+const CommandGroup* group_named(std::string_view name);  // null if there is none
+// Returns the first word of a command's name if it is of a group; "" for others.
+std::string_view group_of(const CommandEntry& entry);
 
 }  // namespace weft
