@@ -49,7 +49,7 @@ function(weft_install_papers component)
   weft_install_compressed(${CMAKE_BINARY_DIR}/installed/changelog ${directory} ${component})
 endfunction()
 
-foreach(page weft.1 weft-store.5 weft.conf.5 weft.7 weft-find.7 weft-registry.7 mount.weft.8)
+foreach(page weft.1 weft-store.5 weft.conf.5 weft.7 weft-cluster.7 weft-find.7 weft-registry.7 mount.weft.8)
   weft_install_page(${page} weft)
 endforeach()
 weft_install_papers(weft)
