@@ -21,6 +21,7 @@ constexpr std::uint64_t kCacheMax = 20ULL << 30U;
 constexpr std::uint64_t kMemoryShare = 4;  // memory_max is a quarter of this machine's memory
 constexpr std::uint64_t kDrainSeconds = 30;
 constexpr std::uint64_t kDrainSecondsMax = 3600;
+constexpr std::uint64_t kEtcdMembersMax = 7;
 constexpr auto kGcDelay = std::chrono::hours(1);
 constexpr auto kDraftsKeep = std::chrono::hours(7 * 24);
 constexpr std::uint64_t kTimeMax = 100ULL * 365 * 86'400;  // seconds
@@ -167,6 +168,7 @@ void set_join(const Values& values, Config& config) {
   auto parsed = parse_listen(text);
   if (!parsed.ok() || parsed->port == 0) return values.wrong(kKey, "HOST:PORT or [HOST]:PORT");
   if (config.join_authority.empty()) return values.wrong(kKey, "join.authority with it");
+  config.join_members = values.number("join.members", 1, kEtcdMembersMax);
   if (!config.clustered()) return values.wrong(kKey, "etcd.endpoints with it: others join a cluster");
   config.join_listen = *std::move(parsed);
 }

@@ -44,7 +44,8 @@ Result<std::unique_ptr<JoinService>> JoinService::open(const Config& config) {
   if (!keys.ok()) return Error{keys.error().code, fmt::format("join.authority: {}", keys.error().message)};
   std::unique_ptr<JoinService> service(new JoinService);
   service->admission_ = std::make_unique<setup::Admission>(
-      *std::move(keys), setup::AdmittingNode{config.name, config.key_file, config.origin, config.etcd},
+      *std::move(keys),
+      setup::AdmittingNode{config.name, config.key_file, config.origin, config.join_members, config.etcd},
       [] { return now_ns() / 1'000'000'000; });
   WEFT_TRY(service->server_, HttpServer::open(server_options(config, *service->admission_),
                                               [&admission = *service->admission_](const HttpRequest& request) {

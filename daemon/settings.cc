@@ -44,6 +44,8 @@ constexpr std::array kSettings = {
     Setting{"hub.upstream_token_file", text, "FILE", "file with the token for hub.upstream", false},
     Setting{"join.listen", text, "HOST:PORT", "address for machines that join the cluster (default: none)", false},
     Setting{"join.authority", text, "DIR", "directory of the keys that admit these machines", false},
+    Setting{"join.members", number, "N", "members that the cluster's own etcd gets as machines join (default: 1)",
+            false},
     Setting{"control.publish", list, "WHO", "a user, or @GROUP, that may publish and tag", true},
     Setting{"control.remove", list, "WHO", "a user, or @GROUP, that may remove versions", true},
     Setting{"control.gc", list, "WHO", "a user, or @GROUP, that may collect garbage", true},

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/private_files.h"
 #include "registry/base64.h"
 #include "registry/join_uses.h"
@@ -81,7 +82,7 @@ Admission::Reply Admission::answer(std::string_view body) {
 
 Result<JoinAnswer> Admission::admit(const JoinRequest& request) {
   WEFT_TRY(const Token token, check(request));
-  JoinAnswer answer{node_.name, node_.etcd.cluster, {}, node_.origin, {}};
+  JoinAnswer answer{node_.name, node_.etcd.cluster, {}, node_.origin, {}, {}};
   WEFT_TRY(const std::string key, read_private_file(node_.key_file));
   answer.cluster_key = to_base64(std::as_bytes(std::span(key)));
   WEFT_TRY(answer.etcd, access_for(request));
@@ -89,6 +90,7 @@ Result<JoinAnswer> Admission::admit(const JoinRequest& request) {
   if (!counted)
     return refused(fmt::format("the token was used {} already; make another one on {} (weft cluster token)",
                                token.uses == 1 ? "once" : fmt::format("{} times", token.uses), node_.name));
+  answer.initial_cluster = member_for(request);
   log_info("{} joins the cluster, at {}", printable(request.name), printable(request.host));
   return answer;
 }
@@ -109,7 +111,19 @@ Result<Token> Admission::check(const JoinRequest& request) const {
   return token;
 }
 
-Result<EtcdAccess> Admission::access_for(const JoinRequest& request) const {
+bool Admission::has_own_etcd() const {
+  const auto ca = read_setup_file(node_.etcd.ca);
+  return ca.ok() && *ca == keys_.authority.files().certificate;
+}
+
+// Returns the members of etcd with the node that joins, if it becomes one.
+std::string Admission::member_for(const JoinRequest& request) {
+  if (node_.etcd_members < 2 || request.peer_port == 0 || !has_own_etcd()) return "";
+  const std::string url = "https://" + place_text({request.host, static_cast<std::uint16_t>(request.peer_port)});
+  return add_member(client_, {request.name, url}, node_.etcd_members);
+}
+
+Result<EtcdAccess> Admission::access_for(const JoinRequest& request) {
   EtcdAccess access{node_.etcd.endpoints, node_.etcd.prefix, node_.etcd.user, node_.etcd.password, {}, {}, {}};
   const auto read = [](const std::string& path, std::string& into) -> Status {
     if (path.empty()) return {};
@@ -117,7 +131,8 @@ Result<EtcdAccess> Admission::access_for(const JoinRequest& request) const {
     return {};
   };
   WEFT_CHECK(read(node_.etcd.ca, access.ca));
-  if (access.ca == keys_.authority.files().certificate) {
+  if (has_own_etcd()) {
+    access.endpoints = member_endpoints(client_, std::move(access.endpoints));
     WEFT_TRY(access.certificate, keys_.authority.sign(request.request, {request.name, {request.host}}, clock_()));
     return access;
   }

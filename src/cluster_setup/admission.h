@@ -37,7 +37,8 @@ Result<AdmissionKeys> read_admission_keys(const std::string& directory);
 // A node of the cluster whose settings the others copy.
 struct AdmittingNode {
   std::string name, key_file, origin;
-  EtcdOptions etcd;  // if its authority is the one that admits, each node gets a certificate of its own
+  std::uint64_t etcd_members = 1;  // that the cluster's own etcd is to have, as nodes join
+  EtcdOptions etcd;                // if its authority is the one that admits, each node gets a certificate of its own
 };
 
 class Admission {
@@ -58,7 +59,9 @@ class Admission {
  private:
   Result<JoinAnswer> admit(const JoinRequest& request);
   Result<Token> check(const JoinRequest& request) const;
-  Result<EtcdAccess> access_for(const JoinRequest& request) const;
+  std::string member_for(const JoinRequest& request);
+  bool has_own_etcd() const;
+  Result<EtcdAccess> access_for(const JoinRequest& request);
 
   const AdmissionKeys keys_;
   const AdmittingNode node_;

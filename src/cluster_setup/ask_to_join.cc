@@ -56,6 +56,7 @@ Result<JoinAnswer> ask_to_join(const Token& token, const JoinWish& wish) {
   request.token = token_text(token);
   request.name = wish.name;
   request.host = wish.host;
+  request.peer_port = wish.peer_port;
   request.time_s = wish.time_s;
   WEFT_TRY(request.request, certificate_request(key, wish.name));
   HttpClient client(options_for(token, wish));

@@ -11,9 +11,10 @@
 namespace weft::setup {
 
 struct JoinWish {
-  std::string name;          // of this node
-  std::string host;          // that it will listen at
-  std::uint64_t time_s = 0;  // its clock, seconds since 1970
+  std::string name;             // of this node
+  std::string host;             // that it will listen at
+  std::uint16_t peer_port = 0;  // as JoinRequest::peer_port
+  std::uint64_t time_s = 0;     // its clock, seconds since 1970
   std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 

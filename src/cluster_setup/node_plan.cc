@@ -47,6 +47,7 @@ class Writer {
   Plan plan() {
     directories();
     plan_.store = places_.store;
+    plan_.endpoints = parts_.etcd.endpoints;
     add("cluster.key", kSecretMode, parts_.cluster_key);
     etcd_access();
     if (parts_.first) authority(*parts_.first);
@@ -102,13 +103,16 @@ class Writer {
     lines.setting("key", path_if(etcd.key, "etcd-key.pem"));
     if (!parts_.first) return lines.take();
     lines.line("").line("# Admits machines that bring a token: weft cluster join.").line("[join]");
-    return lines.setting("listen", plan_.join).setting("authority", places_.authority()).take();
+    lines.setting("listen", plan_.join).setting("authority", places_.authority());
+    if (parts_.first->etcd_members > 1) lines.line("members = {}", parts_.first->etcd_members);
+    return lines.take();
   }
 
   std::string etcd_config(const EtcdMember& member) {
     plan_.data.push_back(places_.etcd_data);
     const JoinPlace clients = place_after(parts_.listen, kEtcdPortStep);
     const std::string peers = etcd_url(place_after(parts_.listen, kEtcdPeerPortStep));
+    if (!member.is_new) plan_.peer_url = peers;
     const std::string security =
         fmt::format("{{cert-file: {}, key-file: {}, client-cert-auth: true, trusted-ca-file: {}}}",
                     quoted(places_.setting("etcd-cert.pem")), quoted(places_.setting("etcd-key.pem")),

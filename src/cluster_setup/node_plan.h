@@ -47,6 +47,7 @@ struct EtcdMember {
 
 // The node admits others.
 struct FirstNode {
+  std::uint64_t etcd_members = 1;  // that etcd is to have as others join
   KeyedCertificate authority;
   TokenKey token_key{};
 };

@@ -28,7 +28,9 @@ struct Plan {
   std::vector<PlannedFile> files;             // none of them may exist
   std::vector<std::string> data;              // directories that the started programs fill; none of them may exist
   std::vector<Command> start;
-  std::string join;  // HOST:PORT where this node admits others; "": nowhere
+  std::string join;                    // HOST:PORT where this node admits others; "": nowhere
+  std::string peer_url;                // of an etcd that has joined the members of other nodes; "": none
+  std::vector<std::string> endpoints;  // of etcd
 };
 
 std::string plan_text(const Plan& plan);

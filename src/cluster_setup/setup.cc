@@ -136,6 +136,8 @@ std::string record_text(const SetupRecord& record) {
     if (!value.empty()) text += fmt::format("{} {}\n", kind, value);
   };
   add("join", record.join);
+  add("peer", record.peer_url);
+  for (const std::string& endpoint : record.endpoints) add("endpoint", endpoint);
   add("store", record.store);
   for (const std::string& path : record.directories) add("directory", path);
   for (const std::string& path : record.files) add("file", path);
@@ -159,6 +161,10 @@ Result<SetupRecord> parse_record(std::string_view text) {
       record.finished = value == "finished";
     } else if (kind == "join") {
       record.join = value;
+    } else if (kind == "peer") {
+      record.peer_url = value;
+    } else if (kind == "endpoint") {
+      record.endpoints.push_back(value);
     } else if (kind == "store") {
       record.store = value;
     } else if (kind == "directory") {
@@ -234,6 +240,8 @@ NodeSetup::~NodeSetup() {
 Status NodeSetup::carry_out(const Plan& plan) {
   WEFT_CHECK(check(plan));
   record_.join = plan.join;
+  record_.peer_url = plan.peer_url;
+  record_.endpoints = plan.endpoints;
   record_.directories = made_;
   for (const auto& [path, mode] : plan.directories)
     if (!is_there(path)) record_.directories.push_back(path);

@@ -21,7 +21,8 @@ namespace weft::setup {
 // The files and directories that a setup has created, or begins to create.
 struct SetupRecord {
   bool finished = false;
-  std::string join;  // as Plan::join
+  std::string join, peer_url;  // as in Plan, also the next
+  std::vector<std::string> endpoints;
   std::string store;
   std::vector<std::string> files, data, directories;  // directories: those that were not there before
 };

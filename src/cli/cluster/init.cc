@@ -45,6 +45,8 @@ class ClusterInitCommand final : public Command {
     token_.declare(options);
     options.value("--cluster", "NAME", cluster_, "the cluster's name in etcd; the default is \"default\"");
     options.value("--origin", "DIR", origin_, "a directory on a file system that all nodes share");
+    options.value("--members", "N", members_,
+                  "how many members etcd gets as machines join: 1, 3 or 5; the default is 1");
     options.values("--etcd", "URL", access_.endpoints, "an endpoint of your site's etcd, such as https://etcd1:2379");
     options.value("--etcd-prefix", "TEXT", access_.prefix, "the prefix of the keys in it; the default is /weft");
     options.value("--etcd-user", "NAME", access_.user, "the user in it");
@@ -59,6 +61,12 @@ class ClusterInitCommand final : public Command {
     WEFT_CHECK(token_.check());
     const bool has_access = !access_.prefix.empty() || !access_.user.empty() || !password_file_.empty() ||
                             !ca_file_.empty() || !cert_file_.empty() || !key_file_.empty();
+    const auto count = parse_u64(members_);
+    if (!count || (*count != 1 && *count != 3 && *count != 5))
+      return Error{Errc::invalid, fmt::format("--members: expected 1, 3 or 5, got \"{}\"", printable(members_))};
+    if (*count > 1 && !access_.endpoints.empty())
+      return Error{Errc::invalid, "--members: expected no --etcd with it: your site's etcd has members of its own"};
+    members_count_ = *count;
     if (has_access && access_.endpoints.empty())
       return Error{Errc::invalid, "--etcd-…: expected --etcd with it, an endpoint of your site's etcd"};
     return {};
@@ -109,7 +117,7 @@ class ClusterInitCommand final : public Command {
     WEFT_TRY(parts.weftd, node_program(context, "weftd", "install the package weftd"));
     parts.cluster_key = random_bytes();
     WEFT_TRY(const setup::Authority authority, setup::Authority::make(fmt::format("weft {}", cluster_), now_s()));
-    parts.first.emplace(setup::FirstNode{authority.files(), {}});
+    parts.first.emplace(setup::FirstNode{members_count_, authority.files(), {}});
     setup::random_fill(std::as_writable_bytes(std::span(parts.first->token_key.bytes)));
     WEFT_CHECK(access_.endpoints.empty() ? add_own_etcd(context, authority, parts) : add_site_etcd(parts));
     return parts;
@@ -178,6 +186,8 @@ class ClusterInitCommand final : public Command {
   NodeOptions node_;
   TokenOptions token_;
   std::string cluster_ = "default";
+  std::string members_ = "1";
+  std::uint64_t members_count_ = 1;
   std::string origin_;
   setup::EtcdAccess access_;
   std::string password_file_, ca_file_, cert_file_, key_file_;

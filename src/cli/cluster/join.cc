@@ -8,6 +8,7 @@
 #include "cli/cluster/node.h"
 #include "cli/shared/table.h"
 #include "cluster_setup/ask_to_join.h"
+#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/setup.h"
 #include "os/lookups/own_address.h"
 #include "os/programs.h"
@@ -53,14 +54,24 @@ class ClusterJoinCommand final : public Command {
     WEFT_TRY(setup::NodeParts parts, own_parts(context, token));
     if (node_.dry_run) return print_plan(context, places, std::move(parts), token);
     WEFT_TRY(setup::NodeSetup setup, setup::NodeSetup::begin(places));
-    WEFT_CHECK(setup::NodeSetup::check(setup::node_plan(places, with_answer(parts, expected_answer(token)))));
+    setup::JoinAnswer expected = expected_answer(token);
+    if (!etcd_.empty()) expected.initial_cluster = parts.name;
+    WEFT_CHECK(setup::NodeSetup::check(setup::node_plan(places, with_answer(parts, expected))));
     WEFT_CHECK(check_ports_free(parts.listen, {0}));
+    const bool may_have_etcd =
+        !etcd_.empty() && check_ports_free(parts.listen, {setup::kEtcdPortStep, setup::kEtcdPeerPortStep}).ok();
+    const setup::JoinPlace peers = setup::place_after(parts.listen, setup::kEtcdPeerPortStep);
     WEFT_TRY(const setup::JoinAnswer answer,
-             setup::ask_to_join(token, {parts.name, parts.listen.host, now_ns() / 1'000'000'000}));
+             setup::ask_to_join(token, {parts.name, parts.listen.host, may_have_etcd ? peers.port : std::uint16_t{0},
+                                        now_ns() / 1'000'000'000}));
     const setup::NodeParts all = with_answer(parts, answer);
     WEFT_CHECK(setup.carry_out(setup::node_plan(places, all)));
+    setup::MemberTrial member(setup::member_options(places, answer.etcd.endpoints),
+                              all.member ? setup::etcd_url(peers) : "");
+    WEFT_CHECK(member.promote([&] { return context.environment().interrupt != 0; }));
     WEFT_TRY(const ReadyNode ready, wait_ready(context, places, all.listen, true));
     WEFT_CHECK(setup.finish());
+    member.keep();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     report(context, all, ready, took.count());
     return kExitDone;
@@ -78,8 +89,9 @@ class ClusterJoinCommand final : public Command {
     return setup::parse_token(words.substr(words.find("weft1.") == std::string_view::npos ? 0 : words.find("weft1.")));
   }
 
-  Result<setup::NodeParts> own_parts(const Context& context, const setup::Token& token) const {
+  Result<setup::NodeParts> own_parts(const Context& context, const setup::Token& token) {
     setup::NodeParts parts;
+    etcd_ = node_program(context, "etcd", "").ok() ? *node_program(context, "etcd", "") : "";
     parts.name = node_.node_name();
     WEFT_TRY(parts.weftd, node_program(context, "weftd", "install the package weftd"));
     WEFT_TRY(auto given, node_.given_listen());
@@ -93,10 +105,14 @@ class ClusterJoinCommand final : public Command {
     return parts;
   }
 
-  static setup::NodeParts with_answer(setup::NodeParts parts, const setup::JoinAnswer& answer) {
+  setup::NodeParts with_answer(setup::NodeParts parts, const setup::JoinAnswer& answer) const {
     parts.cluster = answer.cluster;
     parts.origin = answer.origin;
     parts.etcd = answer.etcd;
+    if (!answer.initial_cluster.empty()) {
+      parts.member.emplace(setup::EtcdMember{etcd_, "", answer.initial_cluster, false});
+      parts.etcd.endpoints.push_back(setup::etcd_url(setup::place_after(parts.listen, setup::kEtcdPortStep)));
+    }
     parts.cluster_key = answer.cluster_key;
     return parts;
   }
@@ -110,8 +126,8 @@ class ClusterJoinCommand final : public Command {
     return answer;
   }
 
-  static Result<int> print_plan(const Context& context, const setup::Places& places, setup::NodeParts parts,
-                                const setup::Token& token) {
+  Result<int> print_plan(const Context& context, const setup::Places& places, setup::NodeParts parts,
+                         const setup::Token& token) const {
     parts = with_answer(std::move(parts), expected_answer(token));
     context.print("{}", setup::plan_text(setup::node_plan(places, parts)));
     return kExitDone;
@@ -131,6 +147,7 @@ class ClusterJoinCommand final : public Command {
 
   std::string text_;
   NodeOptions node_;
+  std::string etcd_;  // the path of the program; "": none is here
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "cli/cluster/node.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/setup.h"
 #include "daemon_api/control_messages.h"
 #include "weft/store/snapshot.h"
@@ -40,6 +41,8 @@ class ClusterLeaveCommand final : public Command {
     WEFT_TRY(const setup::SetupRecord record, setup::read_record(places));
     context.store_option = places.store;
     if (!force_ && record.finished) WEFT_CHECK(check_needed(context, record));
+    if (!record.peer_url.empty())
+      if (const Status left = leave_etcd(places, record); !left.ok() && !force_) return left.error();
     WEFT_CHECK(setup::remove_setup(places));
     if (context.json) {
       JsonWriter json;
@@ -51,6 +54,12 @@ class ClusterLeaveCommand final : public Command {
   }
 
  private:
+  // Removes the etcd of this node from the members while it runs: the remaining members then need fewer for a quorum.
+  static Status leave_etcd(const setup::Places& places, const setup::SetupRecord& record) {
+    etcd::Client client(setup::member_options(places, record.endpoints));
+    return setup::remove_member(client, record.peer_url);
+  }
+
   static Status check_needed(const Context& context, const setup::SetupRecord& record) {
     WEFT_TRY(const auto daemon, context.daemon());
     if (!daemon)

@@ -19,7 +19,7 @@ NodeParts first_node() {
   parts.listen = {"10.0.0.1", 4711};
   parts.etcd = {{"https://10.0.0.1:4713"}, "", "", "", "CA", "CERT", "ETCDKEY"};
   parts.member.emplace(EtcdMember{"/usr/bin/etcd", "abcd", "n1=https://10.0.0.1:4714", true});
-  parts.first.emplace(FirstNode{{"CA", "CAKEY"}, {}});
+  parts.first.emplace(FirstNode{3, {"CA", "CAKEY"}, {}});
   parts.weftd = "/usr/sbin/weftd";
   return parts;
 }
@@ -44,7 +44,7 @@ TEST_CASE("the first node of the system: files, units and commands") {
   REQUIRE(config != nullptr);
   CHECK(has(config->content, "listen = \"10.0.0.1:4711\"\n"));
   CHECK(has(config->content, "endpoints = [\"https://10.0.0.1:4713\"]\n"));
-  CHECK(has(config->content, "[join]\nlisten = \"10.0.0.1:4712\"\nauthority = \"/etc/weft/authority\"\n"));
+  CHECK(has(config->content, "[join]\nlisten = \"10.0.0.1:4712\"\nauthority = \"/etc/weft/authority\"\nmembers = 3\n"));
   const auto* const unit = file_of(plan, "/etc/systemd/system/weft-etcd.service");
   REQUIRE(unit != nullptr);
   CHECK(has(unit->content, "ExecStart=/usr/bin/etcd --config-file /etc/weft/etcd.yaml\n"));
@@ -99,6 +99,17 @@ TEST_CASE("a node that joins runs no etcd and admits nobody") {
   CHECK(file_of(plan, "/etc/weft/authority/ca.key") == nullptr);
   CHECK_FALSE(has(file_of(plan, "/etc/weft/weft.conf")->content, "[join]"));
   CHECK(plan.start == std::vector<Command>{{"systemctl", "enable", "--now", "weftd.service"}});
+}
+
+TEST_CASE("a node whose etcd joins the members of others: its URL is recorded, for leave") {
+  NodeParts parts = first_node();
+  parts.first.reset();
+  parts.member->is_new = false;
+  const Plan plan = node_plan(places_below("/d"), parts);
+  CHECK(plan.peer_url == "https://10.0.0.1:4714");
+  CHECK(plan.endpoints == parts.etcd.endpoints);
+  CHECK(has(file_of(plan, "/d/etc/etcd.yaml")->content, "initial-cluster-state: \"existing\"\n"));
+  CHECK(node_plan(places_below("/d"), first_node()).peer_url.empty());
 }
 
 TEST_CASE("an etcd of the site: its files, and a setting for each that there is") {

@@ -135,6 +135,8 @@ TEST_CASE("a record survives its text, and other texts are none") {
   record.finished = true;
   record.join = "10.0.0.1:4712";
   record.store = "/s t";
+  record.peer_url = "https://10.0.0.1:4714";
+  record.endpoints = {"https://10.0.0.1:4713", "https://10.0.0.2:4713"};
   record.files = {"/a", "/b c"};
   record.data = {"/d"};
   record.directories = {"/e", "/e/f"};
@@ -142,6 +144,8 @@ TEST_CASE("a record survives its text, and other texts are none") {
   CHECK(read.finished);
   CHECK(read.join == record.join);
   CHECK(read.store == record.store);
+  CHECK(read.peer_url == record.peer_url);
+  CHECK(read.endpoints == record.endpoints);
   CHECK(read.files == record.files);
   CHECK(read.data == record.data);
   CHECK(read.directories == record.directories);
