@@ -254,7 +254,7 @@ def test_clock_of_another_day(sites):
     first, other = sites(), sites()
     token = first.init()
     for offset in (-86_400, 86_400):
-        request = {"protocol": 1, "token": token, "name": "n9", "host": "10.77.0.9", "request": "",
+        request = {"protocol": 1, "token": token, "name": "n9", "host": "10.77.0.9", "peer_port": 0, "request": "",
                    "time_s": int(time.time()) + offset}
         status, answer = ask(first, json.dumps(request))
         assert status == 403
@@ -266,7 +266,8 @@ def test_clock_of_another_day(sites):
 def test_garbage_for_the_first_node(sites):
     first, other = sites(), sites()
     token = first.init()
-    good = {"protocol": 1, "token": token, "name": "n9", "host": "10.77.0.9", "request": "", "time_s": int(time.time())}
+    good = {"protocol": 1, "token": token, "name": "n9", "host": "10.77.0.9", "peer_port": 0, "request": "",
+            "time_s": int(time.time())}
     for body in ("", "{", "[]", "null", json.dumps({}), "\0" * 100, json.dumps({**good, "token": "x" * 5000}),
                  json.dumps({**good, "name": "x" * 5000}), json.dumps({**good, "request": "-----BEGIN"}),
                  json.dumps({**good, "host": "a,DNS:b"})):
