@@ -15,7 +15,7 @@ from read_set import forget, warm
 MIB = 1 << 20
 GIB = 1 << 30
 PARTS = ["publishing", "exporting", "sharing", "memory", "index", "formats"]
-FORMAT_TABLES = ["coverage", "growth", "six", "small_tensors", "imports", "headers", "dimensions", "libraries"]
+FORMAT_TABLES = ["coverage", "growth", "six", "small_tensors", "imports", "views", "headers", "dimensions", "libraries"]
 
 
 class Bench:

@@ -13,6 +13,7 @@
 #include "control/server.h"
 #include "daemon/config.h"
 #include "daemon/hub_service.h"
+#include "daemon/join_service.h"
 #include "os/beneath.h"
 #include "os/entries.h"
 #include "os/lookups/own_address.h"
@@ -39,6 +40,7 @@ class NodeCheck {
     if (config_.metrics_port != 0)
       note("metrics_port", check_own_address("127.0.0.1", is_served() ? std::uint16_t{0} : config_.metrics_port));
     check_hub();
+    check_join();
     if (!config_.clustered()) return;
     if (!config_.key_file.empty()) note("key_file", check_cluster_key(config_.key_file));
     check_listen();
@@ -94,6 +96,13 @@ class NodeCheck {
     note("hub.listen", check_own_address(host, is_served() ? std::uint16_t{0} : port));
     note("hub.token_file", check_hub_token(config_));
     note("hub.upstream_token_file", check_upstream_token(config_));
+  }
+
+  void check_join() {
+    if (!config_.join_listen) return;
+    const auto& [host, port] = *config_.join_listen;
+    note("join.listen", check_own_address(host, is_served() ? std::uint16_t{0} : port));
+    note("join.authority", check_admission(config_));
   }
 
   void check_pem(std::string_view key, const std::string& path, std::string_view marker) {

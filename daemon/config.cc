@@ -21,6 +21,7 @@ constexpr std::uint64_t kCacheMax = 20ULL << 30U;
 constexpr std::uint64_t kMemoryShare = 4;  // memory_max is a quarter of this machine's memory
 constexpr std::uint64_t kDrainSeconds = 30;
 constexpr std::uint64_t kDrainSecondsMax = 3600;
+constexpr std::uint64_t kEtcdMembersMax = 7;
 constexpr auto kGcDelay = std::chrono::hours(1);
 constexpr auto kDraftsKeep = std::chrono::hours(7 * 24);
 constexpr std::uint64_t kTimeMax = 100ULL * 365 * 86'400;  // seconds
@@ -80,11 +81,6 @@ class Values {
   const SettingValues& values_;
   Mistakes& mistakes_;
 };
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 // Returns the first line of the file.
 std::string read_password(const Values& values) {
@@ -161,6 +157,22 @@ void set_hub(const Values& values, Config& config) {
   config.hub_listen = *std::move(parsed);
 }
 
+// weftd admits machines only to the cluster that it belongs to.
+void set_join(const Values& values, Config& config) {
+  constexpr std::string_view kKey = "join.listen";
+  config.join_authority = values.text("join.authority");
+  const std::string text = values.text(kKey);
+  if (text.empty() && !config.join_authority.empty())
+    values.add("join.authority", "expected join.listen with it: it admits who connects there");
+  if (text.empty()) return;
+  auto parsed = parse_listen(text);
+  if (!parsed.ok() || parsed->port == 0) return values.wrong(kKey, "HOST:PORT or [HOST]:PORT");
+  if (config.join_authority.empty()) return values.wrong(kKey, "join.authority with it");
+  config.join_members = values.number("join.members", 1, kEtcdMembersMax);
+  if (!config.clustered()) return values.wrong(kKey, "etcd.endpoints with it: others join a cluster");
+  config.join_listen = *std::move(parsed);
+}
+
 // A node of a cluster reads from the other nodes and serves them, and both prove that they hold the key. The loopback
 // would be no address for them.
 void set_place(const Values& values, Config& config) {
@@ -207,6 +219,7 @@ Config make_config(const SettingValues& given, Mistakes& mistakes) {
   set_limits(values, config);
   set_place(values, config);
   set_hub(values, config);
+  set_join(values, config);
   config.publish = values.grant("control.publish");
   config.remove = values.grant("control.remove");
   config.gc = values.grant("control.gc");

@@ -19,6 +19,7 @@
 #include "control/server.h"
 #include "daemon/follow.h"
 #include "daemon/hub_service.h"
+#include "daemon/join_service.h"
 #include "daemon/parts.h"
 #include "drafts/pull_area.h"
 #include "http/server.h"
@@ -128,6 +129,9 @@ class Daemon {
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
     WEFT_CHECK(serve_hub());
+    if (config_.get()->join_listen) {
+      WEFT_TRY(join_, JoinService::open(*config_.get()));
+    }
     WEFT_CHECK(serve_metrics());  // once all metrics are added
     if (config_.get()->clustered()) follow_ = std::make_unique<Follow>(*store_, *bytes_);
     starting_ = false;
@@ -267,7 +271,8 @@ class Daemon {
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;
   std::unique_ptr<control::Server> server_;
-  std::unique_ptr<HubService> hub_;      // null without hub.listen
+  std::unique_ptr<HubService> hub_;  // null without hub.listen
+  std::unique_ptr<JoinService> join_;
   std::unique_ptr<HttpServer> metrics_;  // its text reads the parts above
 };
 

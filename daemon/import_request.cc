@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "control/call.h"
 #include "daemon/access.h"
-#include "daemon/arrival_patience.h"
+#include "publish/arrival_patience.h"
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"

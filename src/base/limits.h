@@ -271,4 +271,14 @@ inline constexpr std::size_t kRegistryTagsMax = 100;          // set by one publ
 inline constexpr std::uint64_t kTreeNodesMax = 1ULL << 54U;   // nodes of a data set; a model has fewer than 2^32
 inline constexpr std::size_t kRegistryRefusalsMax = 32;       // refusals that the status lists
 
+// Tokens and answers by which a machine joins a cluster.
+inline constexpr std::size_t kJoinTokenMax = 1024;          // bytes of the text
+inline constexpr std::size_t kJoinHostMax = 253;            // bytes of a host's name
+inline constexpr std::size_t kJoinRequestMax = 16U << 10U;  // bytes of a request
+inline constexpr std::size_t kJoinAnswerMax = 1U << 20U;    // bytes of an answer, which has certificates of a site
+inline constexpr std::size_t kJoinClientsMax = 16;
+inline constexpr std::size_t kJoinNameMax = 64;          // bytes of a node's name, as X.509 bounds a common name
+inline constexpr std::uint64_t kJoinClockMax = 300;      // seconds that the clocks of two nodes may differ at a join
+inline constexpr std::size_t kSetupFileMax = 1U << 20U;  // bytes of a file that a setup reads
+
 }  // namespace weft::limits

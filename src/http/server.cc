@@ -279,13 +279,20 @@ Status HttpServer::start() {
   if (!bell_.valid()) return too_many_open(options_.name);
   const SignalsBlocked blocked;
   void* const self = this;
+  const bool tls = !options_.certificate.empty();
+  std::array<MHD_OptionItem, 3> secured = {{{MHD_OPTION_END, 0, nullptr}, {}, {}}};
+  if (tls)
+    secured = {{{MHD_OPTION_HTTPS_MEM_CERT, 0, const_cast<char*>(options_.certificate.c_str())},
+                {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(options_.private_key.c_str())},
+                {MHD_OPTION_END, 0, nullptr}}};
   // connections_ bounds the connections. libmicrohttpd counts one a moment longer than connections_ does.
   const auto connections = static_cast<unsigned>(2 * options_.connections_max + 1);
-  library_ = MHD_start_daemon(kFlags, 0, nullptr, nullptr, &Library::answer, self, MHD_OPTION_EXTERNAL_LOGGER,
-                              &Library::log, self, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits::kHttpMemory,
-                              MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_NOTIFY_CONNECTION,
-                              &Library::note_connection, self, MHD_OPTION_NOTIFY_COMPLETED, &Library::note_answered,
-                              self, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr, MHD_OPTION_END);
+  library_ = MHD_start_daemon(tls ? kFlags | MHD_USE_TLS : kFlags, 0, nullptr, nullptr, &Library::answer, self,
+                              MHD_OPTION_EXTERNAL_LOGGER, &Library::log, self, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                              limits::kHttpMemory, MHD_OPTION_CONNECTION_LIMIT, connections,
+                              MHD_OPTION_NOTIFY_CONNECTION, &Library::note_connection, self,
+                              MHD_OPTION_NOTIFY_COMPLETED, &Library::note_answered, self, MHD_OPTION_UNESCAPE_CALLBACK,
+                              &keep_escapes, nullptr, MHD_OPTION_ARRAY, secured.data(), MHD_OPTION_END);
   if (library_ == nullptr) return Error{Errc::io, fmt::format("{}: libmicrohttpd did not start", options_.name)};
   worker_.start([this] { return round(); }, [this] { bell_.ring(); });
   return {};

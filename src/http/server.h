@@ -48,6 +48,8 @@ class HttpServer {
     std::chrono::milliseconds patience = std::chrono::seconds(5);
     std::size_t body_max = 0;   // bytes of the body of a POST; 0: no POST
     std::string name = "http";  // of the port, in messages
+    // PEM. With both the server speaks HTTPS alone; with neither HTTP. libmicrohttpd needs GnuTLS for it.
+    std::string certificate{}, private_key{};
   };
 
   // Serves until the object is destroyed. Errc::invalid: the address; else why the system refused the port. `time`

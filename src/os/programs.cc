@@ -370,6 +370,28 @@ FrontCommand::~FrontCommand() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
+// /proc/self/stat: the fields 48 and 49, counted from 1, are the addresses of the arguments in the memory of this
+// process. The second field is the program's name in parentheses, which may have blanks.
+void hide_argument(std::string_view word) {
+  constexpr std::size_t kBegin = 48 - 3, kEnd = 49 - 3;
+  const auto text = read_kernel_file("/proc/self/stat", 16U << 10U);
+  if (!text.ok() || word.empty()) return;
+  const std::string_view line = *text;
+  const auto name_end = line.rfind(") ");
+  if (name_end == std::string_view::npos) return;
+  const auto fields = split(line.substr(name_end + 2), ' ');
+  if (fields.size() <= kEnd) return;
+  const auto begin = parse_u64(fields[kBegin]), end = parse_u64(trimmed(fields[kEnd], "\n"));
+  if (!begin || !end || *begin == 0 || *begin >= *end) return;
+  auto* at = reinterpret_cast<char*>(*begin);         // NOLINT(performance-no-int-to-ptr)
+  auto* const after = reinterpret_cast<char*>(*end);  // NOLINT(performance-no-int-to-ptr)
+  while (at < after) {
+    char* const stop = std::find(at, after, '\0');
+    if (std::string_view(at, static_cast<std::size_t>(stop - at)) == word) std::fill(at, stop, 'x');
+    at = stop + 1;
+  }
+}
+
 bool is_running(pid_t guard) {
   return ::waitpid(guard, nullptr, WNOHANG) == 0;
 }

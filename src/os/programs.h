@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,10 @@ class FrontCommand {
   Fd ended_;
   pid_t pid_ = 0;
 };
+
+// Overwrites each command-line argument of this process that equals `word`, which holds a secret: other users can read
+// the arguments of a process. Best effort; call it before any thread starts.
+void hide_argument(std::string_view word);
 
 // True if the guard runs. Collects it if it has ended.
 bool is_running(pid_t guard);

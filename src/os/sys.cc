@@ -361,6 +361,11 @@ bool not_written(int fd) {
   return true;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 uid_t own_user() {
   return ::geteuid();
 }

@@ -135,8 +135,9 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-uid_t own_user();        // the effective user of this process
-std::uint64_t now_ns();  // CLOCK_REALTIME
+uid_t own_user();         // the effective user of this process
+std::string host_name();  // of this machine; "": unknown
+std::uint64_t now_ns();   // CLOCK_REALTIME
 std::uint64_t nanoseconds(const timespec& time);
 std::string random_hex(std::size_t bytes);
 // After this call a write past the limit on file sizes (RLIMIT_FSIZE) fails with EFBIG and does not end the process.

@@ -56,6 +56,15 @@ class Members {
     if (value->array() == nullptr) return wrong(where_, fmt::format("an array as \"{}\"", name));
     return value->array();
   }
+  Result<std::vector<std::string>> texts(std::string_view name) const {
+    WEFT_TRY(const JsonValue::Array* items, array(name));
+    std::vector<std::string> out;
+    for (const JsonValue& item : *items) {
+      if (item.text() == nullptr) return wrong(where_, fmt::format("texts as \"{}\"", name));
+      out.push_back(*item.text());
+    }
+    return out;
+  }
 
  private:
   template <class T>
@@ -176,6 +185,25 @@ Result<LeaseAnswer> decode_lease_grant(std::string_view text, std::string_view w
   WEFT_TRY(LeaseAnswer answer, read_lease(root, where));
   if (answer.id == 0) return wrong(where, "the id of a lease");
   return answer;
+}
+
+Result<std::vector<EtcdMember>> decode_members(std::string_view text, std::string_view where) {
+  WEFT_TRY(JsonValue root, parse(text, where));
+  WEFT_TRY(const JsonValue::Array* items, Members(root, where).array("members"));
+  std::vector<EtcdMember> all;
+  for (const JsonValue& item : *items) {
+    if (item.object() == nullptr) return wrong(where, "a member");
+    EtcdMember one;
+    const Members fields(item, where);
+    WEFT_CHECK(fields.number("ID", one.id));
+    WEFT_CHECK(fields.text("name", one.name));
+    WEFT_CHECK(fields.flag("isLearner", one.is_learner));
+    WEFT_TRY(one.peer_urls, fields.texts("peerURLs"));
+    WEFT_TRY(one.client_urls, fields.texts("clientURLs"));
+    if (one.id == 0 || one.peer_urls.empty()) return wrong(where, "a member with an id and a URL");
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 Result<LeaseAnswer> decode_keep_alive(std::string_view line, std::string_view where) {

@@ -200,6 +200,28 @@ Status Client::revoke_lease(std::uint64_t lease) {
   return {};
 }
 
+Result<std::vector<EtcdMember>> Client::members() {
+  constexpr std::string_view kPath = "/v3/cluster/member/list";
+  WEFT_TRY(const std::string text, call(kPath, "{}", Repeat::safe));
+  return decode_members(text, url(preferred_, kPath));
+}
+
+Result<std::vector<EtcdMember>> Client::add_learner(const std::string& peer_url) {
+  constexpr std::string_view kPath = "/v3/cluster/member/add";
+  WEFT_TRY(const std::string text, call(kPath, encode_add_learner(peer_url), Repeat::never));
+  return decode_members(text, url(preferred_, kPath));
+}
+
+Status Client::promote(std::uint64_t member) {
+  WEFT_CHECK(call("/v3/cluster/member/promote", encode_member_id(member), Repeat::never));
+  return {};
+}
+
+Status Client::remove_member(std::uint64_t member) {
+  WEFT_CHECK(call("/v3/cluster/member/remove", encode_member_id(member), Repeat::never));
+  return {};
+}
+
 Result<std::unique_ptr<WatchStream>> Client::watch_at(std::size_t endpoint, const Keys& keys, std::uint64_t revision) {
   if (!options_.user.empty()) WEFT_CHECK(log_in(endpoint, Clock::now() + options_.answer_max));
   ++requests_;

@@ -52,6 +52,13 @@ class Client {
   Result<LeaseAnswer> grant_lease(std::uint64_t ttl_s);
   Result<LeaseAnswer> keep_alive(std::uint64_t lease);
   Status revoke_lease(std::uint64_t lease);
+  // The members of etcd itself. With authentication on, only etcd's user root may ask and change them.
+  Result<std::vector<EtcdMember>> members();
+  // Adds a member without a vote, which does not count for a quorum. etcd allows one such member at a time. Returns all
+  // members.
+  Result<std::vector<EtcdMember>> add_learner(const std::string& peer_url);
+  Status promote(std::uint64_t member);  // gives the member a vote; fails until its data is complete
+  Status remove_member(std::uint64_t member);
   // Watches all changes of `keys` from `revision` on.
   Result<std::unique_ptr<WatchStream>> watch(const Keys& keys, std::uint64_t revision);
 

@@ -114,6 +114,16 @@ std::string encode_lease_id(std::uint64_t id) {
   return json.take();
 }
 
+std::string encode_add_learner(std::string_view peer_url) {
+  JsonWriter json;
+  json.begin_object().key("peerURLs").begin_array().value(peer_url).end_array();
+  return json.member("isLearner", true).end_object().take();
+}
+
+std::string encode_member_id(std::uint64_t id) {
+  return encode_lease_id(id);  // both are {"ID": "…"}
+}
+
 std::string encode_login(std::string_view user, std::string_view password) {
   JsonWriter json;
   json.begin_object().member("name", user).member("password", password).end_object();

@@ -87,6 +87,15 @@ struct LeaseAnswer {
   std::uint64_t ttl_s = 0;  // 0: the lease does not exist
 };
 
+// A member of etcd itself.
+struct EtcdMember {
+  std::uint64_t id = 0;
+  std::string name;                      // "": it has not started yet
+  std::vector<std::string> peer_urls;    // at least one
+  std::vector<std::string> client_urls;  // none before it has started
+  bool is_learner = false;               // it has no vote yet
+};
+
 struct Event {
   bool deleted = false;
   KeyValue item;  // without a value if the key was deleted
@@ -106,6 +115,8 @@ std::string encode(const Txn& txn);
 std::string encode_watch(const Keys& keys, std::uint64_t start_revision);  // requests fragments
 std::string encode_lease_grant(std::uint64_t ttl_s);
 std::string encode_lease_id(std::uint64_t id);
+std::string encode_add_learner(std::string_view peer_url);
+std::string encode_member_id(std::uint64_t id);
 std::string encode_login(std::string_view user, std::string_view password);
 
 // Errc::io if the text is no such answer. `where` starts error messages.
@@ -113,6 +124,8 @@ Result<RangeAnswer> decode_range(std::string_view text, std::string_view where);
 // `ops` is the number of operations in the request.
 Result<TxnAnswer> decode_txn(std::string_view text, std::size_t ops, std::string_view where);
 Result<LeaseAnswer> decode_lease_grant(std::string_view text, std::string_view where);
+// Returns all members, out of the answer to a list of them or to a change.
+Result<std::vector<EtcdMember>> decode_members(std::string_view text, std::string_view where);
 Result<LeaseAnswer> decode_keep_alive(std::string_view line, std::string_view where);
 Result<std::string> decode_login(std::string_view text, std::string_view where);  // returns the token
 // Decodes a line of a watch. An {"error": …} becomes an error as in error_of().

@@ -274,8 +274,10 @@ Status Mirror::receive(etcd::WatchStream& watch) {
 void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto key = parts_.keys.parse(event.item.key);
   if (!key.ok()) return refuse(key.error());
-  // A head is no mark: two histories may contain equal heads. Members and claims come and go with their leases.
-  const bool is_mark = key->kind != KeyKind::head && key->kind != KeyKind::member && key->kind != KeyKind::claim;
+  // A head and a use of a token are no marks: two histories may contain equal ones. Members and claims come and go with
+  // their leases.
+  const bool is_mark = key->kind != KeyKind::head && key->kind != KeyKind::member && key->kind != KeyKind::claim &&
+                       key->kind != KeyKind::join;
   if (is_mark) keep_newest(batch.mark, event);
   switch (key->kind) {
     case KeyKind::version:

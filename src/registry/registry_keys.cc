@@ -13,6 +13,7 @@ namespace weft {
 namespace {
 
 constexpr std::size_t kNumberDigits = 16;
+constexpr std::size_t kJoinIdDigits = 32;
 
 Error refused(std::string_view key, std::string_view why) {
   return Error{Errc::invalid, fmt::format("key {}: {}", printable(key), why)};
@@ -30,6 +31,11 @@ std::optional<std::uint64_t> number_of(std::string_view digits) {
   return number;
 }
 
+bool is_join_id(std::string_view text) {
+  const auto is_digit = [](char digit) { return hex_value(digit) >= 0 && (digit < 'A' || digit > 'F'); };
+  return text.size() == kJoinIdDigits && std::ranges::all_of(text, is_digit);
+}
+
 // Returns the digits of a claim; "" if the text names none.
 std::string_view claim_digits(std::string_view text) {
   const std::string_view digits = text.substr(0, limits::kClaimDigits), place = text.substr(digits.size());
@@ -42,8 +48,9 @@ std::string_view claim_digits(std::string_view text) {
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
-      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
-      {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory},    {"c/", KeyKind::claim}};
+      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone},
+      {"t/", KeyKind::tag},    {"n/", KeyKind::member},  {"b/", KeyKind::barrier},
+      {"d/", KeyKind::memory}, {"c/", KeyKind::claim},   {"j/", KeyKind::join}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -127,6 +134,10 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   if (out.kind == KeyKind::claim) {
     out.name = claim_digits(rest);
     if (out.name.empty()) return refused(key, "expected the digits of a claim");
+    return out;
+  }
+  if (out.kind == KeyKind::join) {
+    if (!is_join_id(rest)) return refused(key, "expected the id of a join token");
     return out;
   }
   auto at = rest.rfind('@');

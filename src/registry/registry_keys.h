@@ -13,6 +13,7 @@
 //   c/<digits>                   a claim: the node that has it, under a lease of its own
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
 //   c/<digits>/last              the node that had the claim last, for an hour
+//   j/<id>                       how often a join token was used; <id> is 32 hexadecimal digits
 //   r                            put by every removal
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
@@ -28,7 +29,19 @@
 
 namespace weft {
 
-enum class KeyKind : std::uint8_t { meta, head, version, tombstone, memory, tag, member, barrier, claim, removals };
+enum class KeyKind : std::uint8_t {
+  meta,
+  head,
+  version,
+  tombstone,
+  memory,
+  tag,
+  member,
+  barrier,
+  claim,
+  removals,
+  join
+};
 
 struct RegistryKey {
   KeyKind kind = KeyKind::meta;
@@ -58,6 +71,7 @@ class RegistryKeys {
   etcd::Keys claim_line(std::string_view digits) const { return etcd::prefixed(claim(digits) + "/w/"); }
   std::string claim_place(std::string_view digits, std::uint64_t lease) const;
   std::string claim_last(std::string_view digits) const { return claim(digits) + "/last"; }
+  std::string join(std::string_view digits) const { return root_ + "j/" + std::string(digits); }
   etcd::Keys versions_of(std::string_view model) const;
   etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…
   etcd::Keys tags_of(std::string_view model) const;

@@ -8,7 +8,8 @@ from weftlib import MOUNT_WEFT, TOP, WEFT, run
 
 MAN = TOP / "man"
 PAGES = ["weft.1", "mount.weft.8", "weftd.8", "weft.conf.5", "weft-store.5", "weft.7", "weft-find.7",
-         "weft-registry.7"]
+         "weft-registry.7", "weft-cluster.7"]
+GROUPS = ["cluster"]
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])(?![\w-])")
 
 
@@ -128,6 +129,8 @@ def test_examples_are_understood():
     assert len(lines) > 10
     for line in lines:
         command, *words = line.split(" -- ")[0].split()
+        if command in GROUPS:
+            command = f"{command} {words.pop(0)}"
         known = options_defined(help_of(command).split("Options:\n")[-1])
         assert {word.split("=")[0] for word in words if word.startswith("-")} <= known, line
 
@@ -148,7 +151,7 @@ def test_weftd():
     helped = options_defined(run([WEFTD, "--help"]).stdout)
     assert helped == options_defined(rendered("weftd.8"))
     settings = helped - {"-c", "--config", "--check", "-h", "--help", "-V", "--version"}
-    keys = {re.sub("^--(etcd|hub|control)-", r"--\1.", option) for option in settings}
+    keys = {re.sub("^--(etcd|hub|join|control)-", r"--\1.", option) for option in settings}
     described = words_of_keys(rendered("weft.conf.5"))
     assert {key[2:].replace("-", "_") for key in keys} == described
 
@@ -162,5 +165,5 @@ def words_of_keys(text):
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_that_are_named_exist(page):
     """References to our own pages lead somewhere."""
-    named = set(re.findall(r"\b((?:mount\.)?weft(?:-store|-find|-registry)?|weftd|weft\.conf)\((\d)\)", rendered(page)))
+    named = set(re.findall(r"\b((?:mount\.)?weft(?:-store|-find|-registry|-cluster)?|weftd|weft\.conf)\((\d)\)", rendered(page)))
     assert [f"{name}.{section}" for name, section in sorted(named) if not (MAN / f"{name}.{section}").exists()] == []

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#ifdef WEFT_CLUSTER
+#include "cli/cluster/cluster_commands.h"
+#endif
+
 namespace weft {
 
 std::span<const CommandEntry* const> all_commands() {
@@ -10,22 +14,27 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,       &kInfoCommand,    &kMountCommand,      &kUmountCommand,
-      &kTagCommand,      &kNoteCommand,    &kMvCommand,         &kDiffCommand,
-      &kLogCommand,      &kLineageCommand, &kFindCommand,       &kMatchCommand,
-      &kAdviseCommand,   &kExportCommand,  &kRmCommand,         &kUndeleteCommand,
-      &kGcCommand,       &kDuCommand,      &kFsckCommand,       &kScrubCommand,
-      &kStatusCommand,   &kCacheCommand,   &kPinCommand,        &kUnpinCommand,
-      &kInitCommand,     &kKeygenCommand,  &kCompletionCommand, &kPeersCommand,
-      &kPrefetchCommand, &kEvictCommand,   &kStageOutCommand,   &kRestoreCommand,
-      &kWaitCommand,     &kWatchCommand,   &kCarryCommand,      &kClusterRotateKeyCommand,
+      &kLsCommand,          &kInfoCommand,        &kMountCommand,        &kUmountCommand,       &kTagCommand,
+      &kNoteCommand,        &kMvCommand,          &kDiffCommand,         &kLogCommand,          &kLineageCommand,
+      &kFindCommand,        &kMatchCommand,       &kAdviseCommand,       &kExportCommand,       &kRmCommand,
+      &kUndeleteCommand,    &kGcCommand,          &kDuCommand,           &kFsckCommand,         &kScrubCommand,
+      &kStatusCommand,      &kCacheCommand,       &kPinCommand,          &kUnpinCommand,        &kInitCommand,
+      &kKeygenCommand,      &kCompletionCommand,  &kPeersCommand,        &kPrefetchCommand,     &kEvictCommand,
+      &kStageOutCommand,    &kRestoreCommand,     &kWaitCommand,         &kWatchCommand,        &kCarryCommand,
+#ifdef WEFT_CLUSTER
+      &kClusterInitCommand, &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
+#endif
       &kDebugCommand};
   return kAll;
 }
 
 std::span<const CommandGroup> all_groups() {
-  static constexpr CommandGroup kGroups[] = {{"cluster", "change what all nodes of a cluster share"}};
+#ifdef WEFT_CLUSTER
+  static constexpr CommandGroup kGroups[] = {{"cluster", "make a cluster, add or remove this node, change the key"}};
   return kGroups;
+#else
+  return {};
+#endif
 }
 
 const CommandGroup* group_named(std::string_view name) {

@@ -11,7 +11,6 @@ namespace weft {
 extern const CommandEntry kAdviseCommand;
 extern const CommandEntry kCacheCommand;
 extern const CommandEntry kCarryCommand;
-extern const CommandEntry kClusterRotateKeyCommand;
 extern const CommandEntry kCompletionCommand;
 extern const CommandEntry kDebugCommand;
 extern const CommandEntry kDiffCommand;

@@ -39,6 +39,7 @@ Errc code_of(CURL* handle, CURLcode code) {
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
       return Errc::permission;
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -71,6 +72,10 @@ void curl_prepare(CURL* handle, const HttpOptions& options) {
   if (!options.ca_directory.empty()) curl_easy_setopt(handle, CURLOPT_CAPATH, options.ca_directory.c_str());
   if (!options.cert.empty()) curl_easy_setopt(handle, CURLOPT_SSLCERT, options.cert.c_str());
   if (!options.key.empty()) curl_easy_setopt(handle, CURLOPT_SSLKEY, options.key.c_str());
+  if (options.pinned_key.empty()) return;
+  curl_easy_setopt(handle, CURLOPT_PINNEDPUBLICKEY, options.pinned_key.c_str());
+  curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 0L);
+  curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 0L);
 }
 
 CurlHeaders curl_headers(std::span<const std::string> headers) {

@@ -24,6 +24,9 @@ struct HttpOptions {
   std::size_t answer_max = 0;  // largest answer to a POST, or line of a stream, in bytes
   std::string ca_directory{};  // hashed certificates of authorities, beside `ca`
   HttpProxies proxies = HttpProxies::none;
+  // "sha256//" and the Base64 of the SHA-256 of a public key: the server proves that it has this key, and its
+  // certificate is not checked otherwise. "": the certificate is checked.
+  std::string pinned_key{};
 };
 
 // For one thread, except wake(). HttpClient::stream() makes it.

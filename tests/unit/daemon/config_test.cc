@@ -91,6 +91,23 @@ TEST_CASE("clients of a hub are served on the loopback, and elsewhere with a tok
         std::string::npos);
 }
 
+TEST_CASE("a node of a cluster admits machines at an address, with a directory of keys") {
+  const std::string node = "store = '/s'\nkey_file = '/k'\nlisten = '10.0.0.1:1'\netcd.endpoints = ['http://a:1']\n";
+  const auto config = config_of(node + "[join]\nlisten = '10.0.0.1:4712'\nauthority = '/a'\nmembers = 3");
+  REQUIRE(config.ok());
+  CHECK(config->join_listen->port == 4712);
+  CHECK(config->join_authority == "/a");
+  CHECK(config->join_members == 3);
+  CHECK(!config_of(node)->join_listen.has_value());
+  for (const std::string table :
+       {"listen = '10.0.0.1:4712'", "authority = '/a'", "listen = '10.0.0.1'\nauthority = '/a'",
+        "listen = '10.0.0.1:4712'\nauthority = '/a'\nmembers = 8"}) {
+    CAPTURE(table);
+    CHECK_FALSE(config_of(node + "[join]\n" + table).ok());
+  }
+  CHECK_FALSE(config_of("store = '/s'\n[join]\nlisten = '10.0.0.1:4712'\nauthority = '/a'").ok());
+}
+
 TEST_CASE("an upstream is a URL for the clients of a hub") {
   const std::string listen = "store = '/s'\n[hub]\nlisten = '127.0.0.1:80'\n";
   const auto config = config_of(listen + "upstream = 'https://hub.example/'\nupstream_token_file = '/t'");

@@ -120,3 +120,21 @@ TEST_CASE("wire: what etcd refuses is told apart by what helps") {
   CHECK(error_of(0, R"({"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}})", "w").code ==
         Errc::unreachable);
 }
+
+TEST_CASE("members of etcd, one of which has not started and one of which has no vote") {
+  const auto all = decode_members(
+      R"({"header":{"revision":"7"},"members":[{"ID":"10501334649042878790","name":"n1","peerURLs":["https://a:2380"],)"
+      R"("clientURLs":["https://a:2379"]},{"ID":"2","peerURLs":["https://b:2380"],"isLearner":true}]})",
+      "here");
+  REQUIRE(all.ok());
+  REQUIRE(all->size() == 2);
+  CHECK((*all)[0].id == 10501334649042878790ULL);
+  CHECK((*all)[0].client_urls == std::vector<std::string>{"https://a:2379"});
+  CHECK_FALSE((*all)[0].is_learner);
+  CHECK((*all)[1].name.empty());
+  CHECK((*all)[1].is_learner);
+  CHECK(encode_add_learner("https://c:1") == R"({"peerURLs":["https://c:1"],"isLearner":true})");
+  for (const char* const bad : {"", "[]", R"({"members":{}})", R"({"members":[1]})", R"({"members":[{"ID":"1"}]})",
+                                R"({"members":[{"ID":"1","peerURLs":[1]}]})", R"({"members":[{"peerURLs":["x"]}]})"})
+    CHECK_FALSE(decode_members(bad, "here").ok());
+}

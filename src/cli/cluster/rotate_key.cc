@@ -1,7 +1,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "cli/commands/commands.h"
+#include "cli/cluster/cluster_commands.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
 #include "daemon_api/control_messages.h"
@@ -56,6 +56,6 @@ class ClusterRotateKeyCommand final : public Command {
 
 }  // namespace
 
-constinit const CommandEntry kClusterRotateKeyCommand = {kClusterRotateKeyInfo, make<ClusterRotateKeyCommand>};
+constinit const CommandEntry kClusterKeyCommand = {kClusterRotateKeyInfo, make<ClusterRotateKeyCommand>};
 
 }  // namespace weft

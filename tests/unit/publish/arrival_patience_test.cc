@@ -1,4 +1,4 @@
-#include "daemon/arrival_patience.h"
+#include "publish/arrival_patience.h"
 
 #include <doctest/doctest.h>
 
