@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 // A handshake with the peer of this number, begun by a caller who holds the key or does not.
 HalfOpen half_open(PeerId peer, bool proved) {
-  const Secret key{std::span<const std::byte, kSecretBytes>(random_bytes())};
+  const KeyRing key(Secret{std::span<const std::byte, kSecretBytes>(random_bytes())});
   const Caller caller({key, "node-a", testing::random_bytes(16, 1), 11});
   const auto hello = parse_frame(caller.hello());
   REQUIRE(hello.ok());
