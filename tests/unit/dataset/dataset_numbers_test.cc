@@ -44,13 +44,13 @@ TEST_CASE("the numbers of a data set follow from its manifest") {
   manifest.files = {file_of("a/x.tar", FileRole::published, 5), file_of("b.tar", FileRole::published, 0),
                     file_of("", FileRole::bundle, 9), file_of("", FileRole::file_table, 1000),
                     file_of("b.tar", FileRole::record_table, 300)};
-  const DatasetNumbers numbers(manifest, 6);
+  const DatasetNumbers numbers(manifest, 7);
   CHECK(numbers.containers() == 2);
-  CHECK(numbers.small() == 12);
-  CHECK(numbers.container(0) == 1012);
-  CHECK(numbers.container(1) == 1012 + ContainerNumbers::count(300));
-  CHECK(numbers.end() == 1012 + ContainerNumbers::count(300) + ContainerNumbers::count(1000));
-  CHECK(numbers.container_of(1012) == 0);
+  CHECK(numbers.small() == 14);
+  CHECK(numbers.container(0) == 1014);
+  CHECK(numbers.container(1) == 1014 + ContainerNumbers::count(300));
+  CHECK(numbers.end() == 1014 + ContainerNumbers::count(300) + ContainerNumbers::count(1000));
+  CHECK(numbers.container_of(1014) == 0);
   CHECK(numbers.container_of(numbers.container(1) - 1) == 0);
   CHECK(numbers.container_of(numbers.end() - 1) == 1);
   CHECK(testing::must(count_nodes(manifest)) == numbers.end());
