@@ -375,7 +375,7 @@ Result<Attr> Hub::attr(const MountInode& inode) {
   return model_attr(kind, model);
 }
 
-// What is published comes first, so the view hides nothing.
+// Published snapshots and the user's revisions come first, so the view hides none of them.
 Result<Attr> Hub::lookup_in(InoKind part, const ModelRow& model, std::string_view name) {
   const bool refs = part == InoKind::hub_refs;
   {

@@ -47,7 +47,7 @@ class Hub final : public Subtree {
   Result<std::string> readlink(const MountInode& inode) override;
 
  private:
-  // What a file in refs/ holds.
+  // The content of a file in refs/.
   struct Named {
     std::string snapshot;
     std::uint64_t time_ns = 0;  // when the file began to name it

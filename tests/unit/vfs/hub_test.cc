@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "made_onnx.h"
 #include "unit/vfs/vfs_fixture.h"
 #include "vfs/numbers.h"
 
@@ -29,14 +30,6 @@ struct HubFixture : VfsFixture {
     options.paths = {source};
     options.name = name;
     must(import_paths(*store, options, no_progress()));
-  }
-  static std::string onnx_field(int number, const std::string& bytes) {
-    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
-  }
-  // With the tensor w: four float32.
-  static std::string onnx_file(const std::string& values) {
-    const std::string tensor = "\x08\x04\x10\x01" + onnx_field(8, "w") + onnx_field(9, values);
-    return "\x08\x08" + onnx_field(7, onnx_field(2, "g") + onnx_field(5, tensor)) + onnx_field(8, "\x10\x0d");
   }
 };
 
