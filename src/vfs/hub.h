@@ -11,11 +11,19 @@
 // first ones of the digest of a version's manifest, so versions with the same content share a snapshot. It leads to the
 // files of the oldest of them. hub/ shows only models and data sets whose names the hub accepts (weft/names.h).
 //
+// The revision `safetensors` is there if the version of `main` needs the view safetensors/ (SafetensorsView::replaces)
+// and no tag has this name. It names a snapshot of the view, with links to the files of safetensors/. Its digits are
+// those of the version's snapshot from the last to the first, so a program takes them for a commit. Any version that
+// needs the view has such a snapshot; a listing has that of the revision alone, and neither entry while the manifest of
+// `main` is not local, so that a listing fetches none.
+//
 // The files of a snapshot are links, as in the hub's own cache: a file with two names would have two hard links, which
 // some programs refuse, and a second inode would be counted and copied twice.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,14 +47,29 @@ class Hub final : public Subtree {
   Result<std::string> readlink(const MountInode& inode) override;
 
  private:
+  // The content of a file in refs/.
+  struct Named {
+    std::string snapshot;
+    std::uint64_t time_ns = 0;  // when the file began to name it
+  };
+
   Result<DirPage> list_models(ListPlace from);
-  // A file or directory of models/ or datasets/, and the subtree that serves it.
+  Result<Attr> lookup_in(InoKind part, const ModelRow& model, std::string_view name);  // in refs/ or snapshots/
+  Result<Named> named(Ino ref);
+  // Returns the version that the revision `safetensors` names; Errc::not_found if there is none.
+  Result<ModelRevision> viewed(const ModelRow& model);
+  bool is_view_local(const ModelRow& model);
+  Result<Attr> lookup_view_snapshot(const ModelRow& model, std::string_view name);
+  // Returns the view's entry in refs/ or snapshots/, for a listing.
+  std::optional<DirEntry> view_entry(InoKind part, const ModelRow& model);
+
+  // A file or directory of models/, datasets/ or safetensors/, and the subtree that serves it.
   struct Published {
     Subtree* subtree = nullptr;
     MountInode inode;
     std::shared_ptr<const TreeVersion> version;
     VersionRow row;    // of the version, with its model's present name
-    std::string path;  // in the version
+    std::string path;  // in the version or the view
   };
   Result<Published> published(Ino ino);  // what `ino`, a snapshot or an entry below it, shows
 

@@ -9,10 +9,11 @@
 //   lineage_entry              a LineageEntry (8 bits) and a version
 //   parent_link, child_link, diff   the position in the child's list of parents (8 bits) and the child version
 //   versions_table             a model
-//   hub_model, hub_refs, hub_snapshots, hub_main   the stored number of the model's directory
+//   hub_model, hub_refs, hub_snapshots, hub_main, hub_view_ref   the stored number of the model's directory
 //   hub_tag                    the stored number of the tag's link
-//   hub_number, hub_snapshot, hub_commit, hub_commit_link   a version
+//   hub_number, hub_snapshot, hub_commit, hub_commit_link, hub_view_snapshot   a version
 //   hub_dir, hub_link          the stored number of a published directory; of a published file
+//   hub_view_dir, hub_view_link   the stored number of a directory of safetensors/; of a file there
 //   draft                      weft/programs/vfs.h
 //
 // Stored numbers are at most limits::kStoredInoMax, ids of versions and models at most limits::kIdMax. The store
@@ -52,6 +53,10 @@ enum class InoKind : std::uint8_t {
   hub_commit_link,
   draft,  // entries of new/ (weft/programs/vfs.h)
   safetensors,
+  hub_view_ref,
+  hub_view_snapshot,
+  hub_view_dir,
+  hub_view_link,
   kin_file = 32,  // marked by bit 62, not by the kind's bits
 };
 
@@ -105,7 +110,8 @@ constexpr std::uint64_t high_max(InoKind kind) {
 }
 constexpr bool has_id(InoKind kind) {
   return high_max(kind) != 0 || kind == InoKind::versions_table || kind == InoKind::hub_number ||
-         kind == InoKind::hub_snapshot || kind == InoKind::hub_commit || kind == InoKind::hub_commit_link;
+         kind == InoKind::hub_snapshot || kind == InoKind::hub_commit || kind == InoKind::hub_commit_link ||
+         kind == InoKind::hub_view_snapshot;
 }
 // False for a number that no mount assigns. Each part of the other numbers counts, so no two numbers mean the same.
 constexpr bool is_possible(Ino ino) {

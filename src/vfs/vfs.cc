@@ -127,6 +127,10 @@ Result<StoreVfs::Owned> StoreVfs::owner_of(Ino ino) {
     case InoKind::hub_link:
     case InoKind::hub_commit:
     case InoKind::hub_commit_link:
+    case InoKind::hub_view_ref:
+    case InoKind::hub_view_snapshot:
+    case InoKind::hub_view_dir:
+    case InoKind::hub_view_link:
       return Owned{&hub_, {ino}};
     case InoKind::draft:  // served by src/drafts
       break;

@@ -12,7 +12,7 @@ from dcp_ranks import RANKS
 from safetensors.torch import load, load_file
 from transformers import BertConfig, BertModel
 
-from weftlib import NOBODY, Mount, Store, files_below, run
+from weftlib import NOBODY, Mount, Store, environment, files_below, run
 
 RANK = pathlib.Path(__file__).with_name("dcp_ranks.py")
 
@@ -125,6 +125,51 @@ def test_from_pretrained(published, model):
     shown = view(mount, model)
     assert not [name for name in os.listdir(shown) if "bin" in name or name == "left_out.txt"]
     assert_equal(BertModel.from_pretrained(shown, use_safetensors=True).state_dict(), expected)
+
+
+LOAD_BY_NAME = """
+import sys
+from huggingface_hub import scan_cache_dir, snapshot_download
+from safetensors.torch import save_file
+from transformers import BertModel
+model, out = sys.argv[1:]
+loaded = BertModel.from_pretrained(model, revision="safetensors", use_safetensors=True)
+save_file(loaded.state_dict(), out)
+print(snapshot_download(model, revision="safetensors"))
+print(scan_cache_dir().warnings)
+"""
+
+
+@pytest.mark.parametrize("model", ["org/bin", "org/shards"])
+def test_by_name_with_the_revision_safetensors(published, model, tmp_path):
+    _, mount, *_ = published
+    hub = mount / f"hub/models--{model.replace('/', '--')}"
+    assert sorted(os.listdir(hub / "refs")) == ["1", "main", "safetensors"]
+    name = (hub / "refs/safetensors").read_text()
+    assert name == (hub / "refs/main").read_text()[::-1]
+    assert sorted(os.listdir(hub / "snapshots")) == sorted([name, name[::-1]])
+    env = environment(HF_HUB_CACHE=str(mount / "hub"), HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path), HOME=str(tmp_path))
+    done = run([sys.executable, "-c", LOAD_BY_NAME, model, tmp_path / "loaded"], env=env, timeout=300)
+    directory, warnings = done.stdout.splitlines()[-2:]
+    assert_equal(load_file(tmp_path / "loaded"), small_bert().state_dict())
+    assert pathlib.Path(directory) == hub / "snapshots" / name and warnings == "[]"
+    run(["diff", "-r", directory, view(mount, model)])
+    for path in pathlib.Path(directory).rglob("*"):
+        if not path.is_dir():
+            assert path.is_symlink() and path.samefile(view(mount, model) / path.relative_to(directory))
+    assert sorted(os.listdir(hub / "snapshots" / name[::-1])) == sorted(os.listdir(mount.version(model, 1)))
+
+
+def test_a_tag_of_the_user_is_no_view(published, area):
+    source = published[2]
+    store = Store(area / "view-tag-store")
+    store.publish(source / "bin", name="org/bin")
+    with Mount(store, area / "view-tag-mnt") as mount:
+        hub = mount / "hub/models--org--bin"
+        assert (hub / "refs/safetensors").read_text() != (hub / "refs/main").read_text()
+        store.weft("tag", "org/bin@1", "safetensors")
+        assert (hub / "refs/safetensors").read_text() == (hub / "refs/main").read_text()
+        assert os.listdir(hub / "snapshots") == [(hub / "refs/main").read_text()]
 
 
 def test_shards_are_those_of_the_index(published):

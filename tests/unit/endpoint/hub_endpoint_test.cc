@@ -20,6 +20,7 @@
 #include "base/sha256.h"
 #include "endpoint/served_listing.h"
 #include "fakes/node_fixture.h"
+#include "made_onnx.h"
 #include "unit/vfs/publish_dataset.h"
 #include "upstream/upstream.h"
 #include "weft/store/gc.h"
@@ -192,6 +193,18 @@ TEST_CASE("a version of the hub under another tag does not stand in for main") {
   f.publish_text("org/own", "own");
   CHECK(status_of("/org/own/resolve/main/a.txt") == 200);  // of no hub: its newest version is main
   CHECK(upstream.counts().asked == 2);
+}
+
+TEST_CASE("the revision safetensors of hub/ is not served, and a tag of this name is") {
+  EndpointFixture f;
+  write_file(f.dir / "onnx/model.onnx", onnx_file(std::string(16, 'a')));
+  f.publish({f.dir / "onnx"}, "org/m");
+  REQUIRE(f.ask("/api/models/org/m/revision/main").status == 200);
+  const HttpReply reply = f.ask("/org/m/resolve/safetensors/model.safetensors");
+  CHECK(reply.status == 404);
+  CHECK(field_of(reply, "X-Error-Code") == "RevisionNotFound");
+  must(f.store->set_tag("org/m", "safetensors", 1));
+  CHECK(f.ask("/org/m/resolve/safetensors/model.onnx").status == 200);
 }
 
 TEST_CASE("a model of the cluster gets no revision of a repository that has its name at the hub") {

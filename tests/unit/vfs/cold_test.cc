@@ -216,6 +216,8 @@ TEST_CASE("a version that is known by name is resolved once, then listed like an
   const auto model = far.find("models/model");
   REQUIRE(model.ok());
   CHECK(far.vfs->list(model->ino, 0).ok());
+  for (const char* listed : {"hub/models--model/refs", "hub/models--model/snapshots"})
+    CHECK(far.vfs->list(must(far.find(listed)).ino, 0).ok());
   CHECK(far.lender->resolved == 0);
   const auto version = far.find("models/model/1");
   REQUIRE_MESSAGE(version.ok(), (version.ok() ? "" : version.error().message));

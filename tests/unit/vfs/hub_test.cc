@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "made_onnx.h"
 #include "unit/vfs/vfs_fixture.h"
 #include "vfs/numbers.h"
 
@@ -14,6 +15,22 @@ struct HubFixture : VfsFixture {
   std::string hash(std::string_view spec) const { return to_hex(must(resolve(spec)).manifest).substr(0, 40); }
   std::string ref(const std::string& name) { return read_path(*vfs, "hub/models--org--m/refs/" + name); }
   std::string target(const std::string& link) { return must(vfs->readlink(ino_at(*vfs, link))); }
+  // Returns the name of the view's snapshot.
+  std::string view_of(std::string_view spec) const {
+    const std::string digits = hash(spec);
+    return {digits.rbegin(), digits.rend()};
+  }
+  // Publishes a version whose weights are ONNX: safetensors/ has model.safetensors in place of model.onnx.
+  void publish_onnx(const std::string& name, char first) {
+    const std::string source = dir / (name + "-onnx-" + first);
+    write_file(source + "/model.onnx", onnx_file(std::string(16, first)));
+    write_file(source + "/config.json", "{}");
+    write_file(source + "/notes/README.md", "# Notes\n");
+    ImportOptions options;
+    options.paths = {source};
+    options.name = name;
+    must(import_paths(*store, options, no_progress()));
+  }
 };
 
 const std::string kModel = "hub/models--org--m";
@@ -159,6 +176,59 @@ TEST_CASE("hub/ shows a renamed model by its new name, and its links lead there"
   CHECK(must(walk(*f.vfs, link)).size == f.target(link).size());
 }
 
+TEST_CASE("a model that needs the view has the revision safetensors, with links into safetensors/") {
+  HubFixture f;
+  f.publish_onnx("org/m", 'a');
+  REQUIRE(names_in(*f.vfs, "safetensors/org/m/1") == Names{"config.json", "model.safetensors", "notes"});
+  CHECK(names_in(*f.vfs, kModel + "/refs") == Names{"1", "main", "safetensors"});
+  CHECK(f.ref("main") == f.hash("org/m@1"));
+  CHECK(f.ref("safetensors") == f.view_of("org/m@1"));
+  CHECK(must(f.vfs->open(ino_at(*f.vfs, kModel + "/refs/safetensors")))->mode() == ReadMode::changing);
+  CHECK(names_in(*f.vfs, kModel + "/snapshots").size() == 2);
+  CHECK(names_in(*f.vfs, kModel + "/snapshots/" + f.hash("org/m@1")) == Names{"config.json", "model.onnx", "notes"});
+  const std::string snapshot = kModel + "/snapshots/" + f.ref("safetensors");
+  CHECK(names_in(*f.vfs, snapshot) == names_in(*f.vfs, "safetensors/org/m/1"));
+  CHECK(f.target(snapshot + "/model.safetensors") == "../../../../safetensors/org/m/1/model.safetensors");
+  CHECK(f.target(snapshot + "/notes/README.md") == "../../../../../safetensors/org/m/1/notes/README.md");
+  for (const std::string file : {"/model.safetensors", "/config.json", "/notes/README.md"}) {
+    const Attr link = must(walk(*f.vfs, snapshot + file));
+    CHECK(link.type == FileType::link);
+    CHECK(link.size == f.target(snapshot + file).size());
+    CHECK(must(f.vfs->getattr(link.ino)).size == link.size);
+    CHECK(f.vfs->open(link.ino).error().code == Errc::invalid);
+  }
+  const Ino dir = ino_at(*f.vfs, snapshot + "/notes");
+  CHECK(must(f.vfs->getattr(dir)).type == FileType::directory);
+  CHECK(dir != ino_at(*f.vfs, kModel + "/snapshots/" + f.hash("org/m@1") + "/notes"));
+  CHECK(must(f.vfs->parent(dir)) == ino_at(*f.vfs, snapshot));
+  CHECK(must(f.vfs->parent(ino_at(*f.vfs, snapshot))) == ino_at(*f.vfs, kModel + "/snapshots"));
+  CHECK(walk(*f.vfs, snapshot + "/model.onnx").error().code == Errc::not_found);
+}
+
+TEST_CASE("the revision safetensors is that of main, and a tag of this name hides it") {
+  HubFixture f;
+  f.publish_onnx("org/m", 'a');
+  f.publish_onnx("org/m", 'b');
+  CHECK(f.ref("safetensors") == f.view_of("org/m@2"));
+  must(f.store->set_tag("org/m", "main", 1));
+  CHECK(f.ref("safetensors") == f.view_of("org/m@1"));
+  must(f.store->set_tag("org/m", "safetensors", 2));
+  CHECK(f.ref("safetensors") == f.hash("org/m@2"));
+  CHECK(names_in(*f.vfs, kModel + "/refs") == Names{"1", "2", "main", "safetensors"});
+  CHECK(names_in(*f.vfs, kModel + "/snapshots").size() == 2);
+  must(f.store->set_tag("org/m", "safetensors", std::nullopt));
+  const Ino ref = ino_at(*f.vfs, kModel + "/refs/safetensors");
+  f.publish_model("org/m", 1);
+  must(f.store->set_tag("org/m", "main", std::nullopt));
+  CHECK(walk(*f.vfs, kModel + "/refs/safetensors").error().code == Errc::not_found);
+  CHECK(f.vfs->open(ref).error().code == Errc::not_found);
+  CHECK(names_in(*f.vfs, kModel + "/refs") == Names{"1", "2", "3", "main"});
+  CHECK(names_in(*f.vfs, kModel + "/snapshots").size() == 3);
+  // A program that has begun to load the view finds the rest of it.
+  CHECK(walk(*f.vfs, kModel + "/snapshots/" + f.view_of("org/m@2") + "/model.safetensors").ok());
+  CHECK(walk(*f.vfs, kModel + "/snapshots/" + f.view_of("org/m@3")).error().code == Errc::not_found);
+}
+
 TEST_CASE("a published file has one link and two places, in models/ and safetensors/") {
   HubFixture f;
   f.publish_model("org/m", 1);
@@ -188,6 +258,26 @@ TEST_CASE("numbers of links that hub/ never gave are refused") {
   CHECK_FALSE(f.vfs->readlink(ino_of(InoKind::hub_link, layer)).ok());
   const Ino file = payload_of(ino_at(*f.vfs, "models/org/m/1/model.safetensors"));
   CHECK_FALSE(f.vfs->getattr(ino_of(InoKind::hub_dir, file)).ok());
+  // The version does not need the view.
+  CHECK_FALSE(f.vfs->getattr(ino_of(InoKind::hub_view_link, file)).ok());
+  CHECK_FALSE(f.vfs->getattr(ino_of(InoKind::hub_view_ref, payload_of(ino_at(*f.vfs, "models/org/m")))).ok());
+  CHECK_FALSE(f.vfs->list(ino_of(InoKind::hub_view_snapshot, must(f.resolve("org/m@1")).id), 0).ok());
+}
+
+TEST_CASE("numbers of the view that hub/ never gave are refused") {
+  HubFixture f;
+  f.publish_onnx("org/m", 'a');
+  const auto refused = [&](InoKind kind, const char* path) {
+    CAPTURE(path);
+    CHECK_FALSE(f.vfs->getattr(ino_of(kind, payload_of(ino_at(*f.vfs, path)))).ok());
+  };
+  for (const char* path : {"models/org/m/1/model.onnx", "models/org/m/1/notes", "layers/org/m/1/layer.json",
+                           "safetensors/org/m/1", "safetensors/org/m/1/notes"})
+    refused(InoKind::hub_view_link, path);
+  for (const char* path : {"models/org/m/1/notes", "safetensors/org/m/1", "safetensors/org/m/1/config.json"})
+    refused(InoKind::hub_view_dir, path);
+  refused(InoKind::hub_link, "safetensors/org/m/1/model.safetensors");
+  refused(InoKind::hub_dir, "safetensors/org/m/1/notes");
 }
 
 }  // namespace weft::testing

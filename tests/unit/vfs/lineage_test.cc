@@ -293,16 +293,17 @@ TEST_CASE("numbers of lineage/ that were never given are refused") {
   for (const Ino low :
        {Ino{0}, Ino{1}, Ino{77} << kKinClockBits, Ino{7} << 57U, Ino{3} << 60U | Ino{9} << 28U, (Ino{1} << 62U) - 1})
     CHECK_FALSE(f.vfs->open(kKinFileBit | low).ok());
-  for (const InoKind kind :
-       {InoKind::lineage_entry, InoKind::parent_link, InoKind::child_link, InoKind::diff, InoKind::versions_table,
-        InoKind::hub_number, InoKind::hub_snapshot, InoKind::hub_commit, InoKind::hub_commit_link}) {
+  for (const InoKind kind : {InoKind::lineage_entry, InoKind::parent_link, InoKind::child_link, InoKind::diff,
+                             InoKind::versions_table, InoKind::hub_number, InoKind::hub_snapshot, InoKind::hub_commit,
+                             InoKind::hub_commit_link, InoKind::hub_view_snapshot}) {
     CAPTURE(static_cast<int>(kind));
     CHECK(f.vfs->getattr(ino_of(kind, 0, 99)).error().code == Errc::not_found);
     CHECK(f.vfs->getattr(ino_of(kind, (1U << 25U) - 1, 1)).error().code == Errc::not_found);
   }
-  for (const InoKind kind : {InoKind::layers, InoKind::tensors, InoKind::safetensors, InoKind::lineage,
-                             InoKind::hub_model, InoKind::hub_refs, InoKind::hub_snapshots, InoKind::hub_main,
-                             InoKind::hub_tag, InoKind::hub_dir, InoKind::hub_link}) {
+  for (const InoKind kind :
+       {InoKind::layers, InoKind::tensors, InoKind::safetensors, InoKind::lineage, InoKind::hub_model,
+        InoKind::hub_refs, InoKind::hub_snapshots, InoKind::hub_main, InoKind::hub_tag, InoKind::hub_dir,
+        InoKind::hub_link, InoKind::hub_view_ref, InoKind::hub_view_dir, InoKind::hub_view_link}) {
     CAPTURE(static_cast<int>(kind));
     for (const Ino stored : {Ino{0}, kRootIno, kReadmeIno, ino_at(*f.vfs, "models/m/1"), limits::kStoredInoMax})
       CHECK(f.vfs->getattr(ino_of(kind, stored)).error().code == Errc::not_found);
