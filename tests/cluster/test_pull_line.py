@@ -63,11 +63,12 @@ def wait_copied(nodes, count):
 def received_here(node, source):
     """Bytes of the large file in the area of the node's pull, each of which is the source's."""
     area, = (node.directory / "store/pulls").iterdir()
+    notes = [note.read_bytes() for note in (area / "notes").iterdir()]  # before the bytes, which still come
     content, whole = (area / "files" / FILE).read_bytes(), (source / FILE).read_bytes()
     assert len(content) == len(whole)
     count = 0
-    for note in (area / "notes").iterdir():
-        counts = memoryview(note.read_bytes()).cast("I")
+    for note in notes:
+        counts = memoryview(note).cast("I")
         if len(counts) != -(-len(whole) // PIECE):
             continue  # of a small file
         for piece, got in enumerate(counts):
