@@ -1,4 +1,6 @@
 // The claims of pulls, what pulls of other nodes have received, and what this node has copied of it.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -94,9 +96,12 @@ Result<PulledPart> read_pull(const PulledRequest& request, DaemonParts& parts) {
   return parts.bytes.peers->pulls().read(request.node, request.ask);
 }
 
-// The client has the area of the pull, and its files closed.
+// The client has the area of the pull, and its files closed. Pulls of other users receive elsewhere (pull.cc): a
+// request of theirs would take the files of a running pull.
 Result<AdoptReport> adopt(control::Call& call, const AdoptRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  WEFT_TRY(const struct stat st, stat_file(parts.store.directory()));
+  if (call.peer().uid != st.st_uid) return AdoptReport{};
   WEFT_TRY(const VersionRow row, version_of(parts.store, request.spec));
   CallProgress progress(call);
   const SafePath files = parts.store.directory() / kPullsFolder / request.key / kPullFiles;

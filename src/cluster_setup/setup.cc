@@ -1,6 +1,8 @@
 #include "cluster_setup/setup.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,6 +27,19 @@ constexpr mode_t kRecordMode = 0600;
 
 std::string record_path(const Places& places) {
   return places.setting(kRecordName);
+}
+
+// A value with a line end would be another line of the record, and leave removes what its lines name. The endpoints of
+// a machine that joins come from another machine.
+Status check_values(const SetupRecord& record) {
+  std::vector<std::string> values{record.join, record.peer_url, record.store};
+  for (const auto* list : {&record.endpoints, &record.files, &record.data, &record.directories})
+    values.insert(values.end(), list->begin(), list->end());
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+  for (const std::string& value : values)
+    if (std::ranges::any_of(value, is_control))
+      return Error{Errc::invalid, fmt::format("expected no control characters in \"{}\"", printable(value))};
+  return {};
 }
 
 // Replaces the record by one that is durable.
@@ -110,10 +125,24 @@ Status undo(const Places& places, const SetupRecord& record, bool with_store) {
   return {};
 }
 
+// Refuses a directory in which another user could replace the scripts and the keys.
+Status check_own(const std::string& path) {
+  WEFT_TRY(const Fd directory, open_file(path, O_RDONLY | O_DIRECTORY));
+  WEFT_TRY(const struct stat st, stat_fd(directory.get(), path));
+  if (st.st_uid == own_user() && (st.st_mode & 022U) == 0) return {};
+  return Error{Errc::permission,
+               fmt::format("{}: expected a directory of user {} to which no other user can write, got "
+                           "one of user {} with mode {:04o}",
+                           path, own_user(), st.st_uid, st.st_mode & 07777U)};
+}
+
 // Creates the directory of the settings. Below a directory of its own, a node is its user's alone.
 Status make_settings(const Places& places, std::vector<std::string>& made) {
-  if (!places.base.empty()) WEFT_CHECK(make_path(places.base, 0700, made));
-  return make_path(places.settings, 0755, made);
+  if (places.base.empty()) return make_path(places.settings, 0755, made);
+  WEFT_CHECK(make_path(places.base, 0700, made));
+  WEFT_CHECK(check_own(places.base));
+  WEFT_CHECK(make_path(places.settings, 0755, made));
+  return check_own(places.settings);
 }
 
 Result<Fd> lock_settings(const Places& places) {
@@ -249,6 +278,7 @@ Status NodeSetup::carry_out(const Plan& plan) {
   for (const PlannedFile& file : plan.files) record_.files.push_back(file.path);
   record_.data = plan.data;
   if (!Store::open(plan.store, {}).ok()) record_.store = plan.store;  // else it stays whatever happens
+  WEFT_CHECK(check_values(record_));
   begun_ = true;
   WEFT_CHECK(write_record(places_, record_));
   WEFT_CHECK(create(plan));

@@ -37,7 +37,8 @@ std::vector<std::string> taken_by(const Plan& plan);
 class NodeSetup {
  public:
   // Locks the directory of the settings, creating it if it is absent, and undoes a setup that did not finish.
-  // Errc::busy: another process works there. Errc::exists: a finished setup is there.
+  // Errc::busy: another process works there. Errc::exists: a finished setup is there. Errc::permission: other users can
+  // write to `places.base` or to the settings in it.
   static Result<NodeSetup> begin(const Places& places);
   // Undoes what carry_out() has done, unless finish() has succeeded.
   ~NodeSetup();
@@ -47,7 +48,8 @@ class NodeSetup {
 
   // Errc::exists names what the plan would overwrite.
   static Status check(const Plan& plan);
-  // Creates the store and the files, and runs the commands. Call it once.
+  // Creates the store and the files, and runs the commands. Call it once. Errc::invalid: a path or an endpoint has
+  // control characters.
   Status carry_out(const Plan& plan);
   Status finish();
 

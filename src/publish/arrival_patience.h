@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ratio>
 
 #include "base/time_source.h"
 #include "weft/deadline.h"
@@ -26,7 +27,8 @@ class ArrivalPatience {
   void begin() { begun_ = time_.now(); }  // of a wait; other time does not count
   // The wait has ended with so many new bytes, perhaps none. False: the patience is used up.
   bool end(std::uint64_t bytes) {
-    const auto earned = std::chrono::seconds(std::min<std::uint64_t>(bytes / kBytesPerSecondMin, kLongestSeconds));
+    const std::uint64_t counted = std::min(bytes, kLongestSeconds * kBytesPerSecondMin);
+    const auto earned = std::chrono::nanoseconds(counted * std::nano::den / kBytesPerSecondMin);
     left_ = std::min<Deadline::duration>(left_ - (time_.now() - begun_) + earned, kLongest);
     return left_ > Deadline::duration::zero();
   }

@@ -1,5 +1,6 @@
 """Nodes that wait for a pull of another node hold its bytes before the publish: each copies them from a node before it in
 line, and the hub sends them once."""
+import json
 import signal
 
 import pytest
@@ -7,7 +8,8 @@ from test_pull_once import assert_has, ended, hub, start  # noqa: F401  (hub: a 
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX
-from weftlib import random_tensors, wait_until, write_model
+from users import ONE
+from weftlib import random_tensors, run, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 MIB = 1 << 20
@@ -18,6 +20,19 @@ PIECE = 8 * MIB  # of a file that is received: weft/cluster/pulled.h
 COPIED = "weft_pull_copied_bytes_total"
 ADOPTED = "weft_pull_adopted_bytes_total"
 RATIO_MAX = 1.05
+# Sends one request to the weftd of the store in the current directory, and prints the answer after all events.
+ASKS = """
+import json, socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect("weftd.sock")
+text = sys.argv[1].encode()
+connection.sendall(len(text).to_bytes(4, "little") + text)
+messages = connection.makefile("rb")
+said = {}
+while not said.get("answer") and "error" not in said:
+    said = json.loads(messages.read(int.from_bytes(messages.read(4), "little")))
+print(json.dumps(said))
+"""
 
 
 @pytest.fixture
@@ -48,11 +63,12 @@ def wait_copied(nodes, count):
 def received_here(node, source):
     """Bytes of the large file in the area of the node's pull, each of which is the source's."""
     area, = (node.directory / "store/pulls").iterdir()
+    notes = [note.read_bytes() for note in (area / "notes").iterdir()]  # before the bytes, which still come
     content, whole = (area / "files" / FILE).read_bytes(), (source / FILE).read_bytes()
     assert len(content) == len(whole)
     count = 0
-    for note in (area / "notes").iterdir():
-        counts = memoryview(note.read_bytes()).cast("I")
+    for note in notes:
+        counts = memoryview(note).cast("I")
         if len(counts) != -(-len(whole) // PIECE):
             continue  # of a small file
         for piece, got in enumerate(counts):
@@ -122,3 +138,25 @@ def test_a_node_that_stops_waiting_leaves_the_line(cluster, hub, source):  # noq
     hub.pace = None
     said = [ended(pulls[number])[0] for number in (0, 2)]
     assert "nothing received" in said[1] and sum(hub.sent.values()) <= RATIO_MAX * SIZE + MIB
+
+
+def test_a_user_does_not_take_the_files_of_another_users_pull(cluster, hub, source):  # noqa: F811
+    node, other = cluster.some(2, "--control-publish", ONE)
+    hub.add("org/bert", source)
+    hub.pace = 8 * MIB
+    with start(node, hub) as pull:
+        wait_until(lambda: sum(hub.sent.values()) > SIZE // 2, seconds_max=SECONDS_MAX)
+        pull.kill()
+    cluster.publish(other, source, "org/bert")
+    area, = (node.directory / "store/pulls").iterdir()
+    node.store.path.chmod(0o755)
+
+    def adopted_as(user):
+        request = {"id": 1, "request": "adopt", "body": {"key": area.name, "spec": "org/bert@1"}}
+        said = run(["/usr/bin/python3", "-c", ASKS, json.dumps(request)], user=user, group=user, extra_groups=[],
+                   cwd=node.store.path)
+        return json.loads(said.stdout)["body"]["bytes"]
+    assert adopted_as(ONE) == 0
+    assert (area / "files" / FILE).exists()
+    assert adopted_as(0) > 0
+    assert not (area / "files" / FILE).exists()

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -112,6 +113,40 @@ TEST_CASE("a setup overwrites nothing, and names what is there") {
   CHECK(read_text(made.places.config()) == "mine\n");
   CHECK(read_text(made.places.setting("other")) == "mine\n");
   CHECK_FALSE(is_there(made.places.setting("cluster.key")));
+}
+
+TEST_CASE("a setup refuses a directory to which others can write, and one of another user") {
+  const TempDir area;
+  const Made made(area);
+  std::filesystem::create_directory(made.places.base);
+  REQUIRE(::chmod(made.places.base.c_str(), 0777) == 0);
+  CHECK(NodeSetup::begin(made.places).error().code == Errc::permission);
+  CHECK_FALSE(is_there(made.places.settings));
+  REQUIRE(::chmod(made.places.base.c_str(), 0755) == 0);
+  std::filesystem::create_directory(made.places.settings);
+  REQUIRE(::chmod(made.places.settings.c_str(), 0775) == 0);
+  CHECK(NodeSetup::begin(made.places).error().code == Errc::permission);
+  REQUIRE(::chmod(made.places.settings.c_str(), 0755) == 0);
+  { const auto setup = must(NodeSetup::begin(made.places)); }
+  if (::geteuid() != 0) return;  // only root can give a directory away
+  constexpr uid_t kOther = 4242;
+  REQUIRE(::chown(made.places.base.c_str(), kOther, kOther) == 0);
+  CHECK(NodeSetup::begin(made.places).error().code == Errc::permission);
+}
+
+TEST_CASE("an endpoint from another machine adds no line to the record") {
+  const TempDir area;
+  Made made(area);
+  write_file(area / "victim", "mine\n");
+  made.plan.endpoints = {"https://10.0.0.1:4713\nfile " + area / "victim"};
+  {
+    auto setup = must(NodeSetup::begin(made.places));
+    const Status refused = setup.carry_out(made.plan);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Errc::invalid);
+  }
+  CHECK_FALSE(is_there(made.places.base));
+  CHECK(read_text(area / "victim") == "mine\n");
 }
 
 TEST_CASE("two setups of a node do not run at once") {

@@ -41,9 +41,14 @@ TEST_CASE("news that come too slowly use it up") {
   Waits waits;
   int waited = 0;
   while (waits.wait(1min, 1) && waited < 100) ++waited;
-  CHECK(waited == 59);
+  CHECK(waited == 60);
   Waits slow;
   for (int i = 0; i < 1000; ++i) CHECK(slow.wait(1min, 60 * ArrivalPatience::kBytesPerSecondMin));
+}
+
+TEST_CASE("each byte counts, also if the news come in small parts") {
+  Waits waits;
+  for (int i = 0; i < 100'000; ++i) REQUIRE(waits.wait(100ms, ArrivalPatience::kBytesPerSecondMin / 8));
 }
 
 }  // namespace weft::testing
