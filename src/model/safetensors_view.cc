@@ -252,8 +252,9 @@ class ViewPlanner {
     for (std::uint32_t i = 0; i < files_.size(); ++i) {
       if (is_safetensors(path(i)) && !shards_.contains(i)) published_.insert(group_of(stem_of(path(i))));
       if (const auto index = index_name(path(i), kSafetensorsIndex)) published_.insert(index->group);
-      if (!path(i).ends_with(".bin") || sound.contains(i)) continue;
+      if (!path(i).ends_with(".bin")) continue;
       const std::string stem = stem_of(path(i));
+      if (sound.contains(i) && !is_directory(stem + std::string(kSuffix))) continue;
       if (std::string group = group_of(stem); group != stem) broken_.insert(std::move(group));
     }
   }

@@ -152,6 +152,14 @@ TEST_CASE("a model with a shard that cannot be read stays as it is") {
         "container\npytorch_model-00002-of-00002.bin\t-\t10\ttorch: cut off\n");
 }
 
+TEST_CASE("an index never lists a part of the shards: a directory has the name of one") {
+  const Manifest manifest = of({torch("pytorch_model-00001-of-00002.bin"), torch("pytorch_model-00002-of-00002.bin"),
+                                opaque("model-00002-of-00002.safetensors/x"), opaque("pytorch_model.bin.index.json")});
+  CHECK(shown(manifest) == Names{"left_out.txt!", "model-00002-of-00002.safetensors/x",
+                                 "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin",
+                                 "pytorch_model.bin.index.json"});
+}
+
 TEST_CASE("a distributed checkpoint and a bundle leave with the files that hold their bytes") {
   Manifest checkpoint = of({torch("step/.metadata", {{"w"}}, "dcp"), opaque("step/__0_0.distcp"),
                             opaque("step/__1_0.distcp"), opaque("step/notes.txt")});
