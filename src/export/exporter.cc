@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -212,10 +213,14 @@ Result<std::shared_ptr<OpenFile>> open_elements(Store& store, const Manifest& ma
   if (!tensor.grid.empty()) {
     WEFT_TRY(gathered.grid, Grid::of(tensor.dtype, tensor.shape, tensor.grid));
   }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<OpenFile>> extents;  // the runs may be millions
   for (const TensorRun& run : tensor.runs) {
-    const ContentId& blob = manifest.files[run.file].extents[run.extent].id;
-    WEFT_TRY(auto file, open_blobs(store, where, "", std::span(&blob, 1)));
-    gathered.add(std::move(file), {run.offset, run.length});
+    std::shared_ptr<OpenFile>& extent = extents[{run.file, run.extent}];
+    if (!extent) {
+      const ContentId& blob = manifest.files[run.file].extents[run.extent].id;
+      WEFT_TRY(extent, open_blobs(store, where, "", std::span(&blob, 1)));
+    }
+    gathered.add(extent, {run.offset, run.length});
   }
   return open_gathered(std::move(gathered));
 }

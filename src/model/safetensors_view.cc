@@ -26,8 +26,9 @@ constexpr std::string_view kModel = "model";
 constexpr std::string_view kLeftOut = "left_out.txt";
 constexpr std::string_view kReservedName = "__metadata__";
 constexpr std::string_view kShardingInfo = "DCP_SHARDING_INFO";  // metadata of a shard in safetensors
-constexpr std::string_view kWeightFormats[] = {"dcp",    "hdf5",      "keras",        "npz",      "onnx",
-                                               "pickle", "tf bundle", "torch legacy", "torch zip"};
+constexpr std::string_view kWeightFormats[] = {
+    "dcp", "flax", "hdf5", "keras", "npz", "onnx", "pickle", "tf bundle", "torch export", "torch legacy", "torch zip"};
+static_assert(std::ranges::is_sorted(kWeightFormats));
 
 // In files that a reader takes for PyTorch's: transformers refuses a container without it.
 const std::vector<std::pair<std::string, std::string>> kContainerMetadata = {{"format", "pt"}};
@@ -106,6 +107,15 @@ std::vector<TensorRef> held_tensors(const Manifest& manifest, const std::vector<
 
 std::string header_of(const Manifest& manifest, const std::vector<TensorRef>& held, const ModelScope& scope) {
   return safetensors_header(manifest, held, scope.prefix_bytes(), kContainerMetadata);
+}
+
+// True if two of these tensors have the same name, in two files.
+bool has_equal_names(const Manifest& manifest, const std::vector<TensorRef>& held) {
+  std::vector<std::string_view> names;
+  names.reserve(held.size());
+  for (const TensorRef& ref : held) names.emplace_back(manifest.files[ref.file].tensors[ref.tensor].name);
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) != names.end();
 }
 
 // Returns the reason why these tensors cannot be one container; "" if they can.
@@ -229,7 +239,10 @@ class ViewPlanner {
     const ModelScope scope = ModelScope::of(manifest_, source.files);
     const std::vector<TensorRef> held = held_tensors(manifest_, source.files, scope);
     source.empty = held.empty();
-    if (!held.empty()) source.why_kept = why_no_container(manifest_, held, scope);
+    if (held.empty()) return;
+    source.why_kept = why_no_container(manifest_, held, scope);
+    if (source.why_kept.empty() && source.files.size() > 1 && has_equal_names(manifest_, held))
+      source.why_kept = "two files have a tensor of the same name";
   }
 
   void find_groups() {
@@ -239,8 +252,9 @@ class ViewPlanner {
     for (std::uint32_t i = 0; i < files_.size(); ++i) {
       if (is_safetensors(path(i)) && !shards_.contains(i)) published_.insert(group_of(stem_of(path(i))));
       if (const auto index = index_name(path(i), kSafetensorsIndex)) published_.insert(index->group);
-      if (!path(i).ends_with(".bin") || sound.contains(i)) continue;
+      if (!path(i).ends_with(".bin")) continue;
       const std::string stem = stem_of(path(i));
+      if (sound.contains(i) && !is_directory(stem + std::string(kSuffix))) continue;
       if (std::string group = group_of(stem); group != stem) broken_.insert(std::move(group));
     }
   }
@@ -285,7 +299,7 @@ class ViewPlanner {
     for (const std::uint32_t file : source.files) {
       view_.shown[file] = false;
       each_other_file(file, [&](std::uint32_t other) { hide_bytes(other); });
-      if (files_[file].format == "dcp") hide_beside(directory_of(path(file)), ".distcp");
+      if (files_[file].format == "dcp") hide_beside(std::string(directory_of(path(file))), ".distcp");
       if (files_[file].format == "tf bundle") hide_beside(path(file).substr(0, path(file).rfind('.')) + ".data-", "");
     }
   }
@@ -293,8 +307,10 @@ class ViewPlanner {
     if (files_[file].format.empty() && files_[file].tensors.empty() && !is_safetensors(path(file)))
       view_.shown[file] = false;
   }
-  // Hides the files of one directory whose paths begin and end so.
-  void hide_beside(std::string_view begin, std::string_view end) {
+  // Hides the files of one directory whose paths begin and end so. A manifest may have a million checkpoints in one
+  // directory.
+  void hide_beside(const std::string& begin, std::string_view end) {
+    if (!searched_.emplace(begin, end).second) return;
     auto file = std::ranges::lower_bound(files_, begin, {}, &File::path);
     for (; file != files_.end() && file->path.starts_with(begin); ++file)
       if (file->path.ends_with(end) && file->path.find('/', begin.size()) == std::string::npos)
@@ -344,12 +360,13 @@ class ViewPlanner {
   const std::span<const File> files_;
   SafetensorsView view_;
   std::vector<Source> sources_;
-  std::set<std::uint32_t> shards_;                            // files of safetensors that are one container together
-  std::set<std::string> published_;                           // groups with a published file of safetensors
-  std::set<std::string> broken_;                              // groups with a shard that has no container
-  std::map<std::string, std::vector<std::string>> by_group_;  // containers of shards
-  std::map<std::string, std::string> index_group_;            // by the path of a made index
-  std::set<std::string> taken_;                               // paths of made files
+  std::set<std::uint32_t> shards_;                               // files of safetensors that are one container together
+  std::set<std::string> published_;                              // groups with a published file of safetensors
+  std::set<std::string> broken_;                                 // groups with a shard that has no container
+  std::map<std::string, std::vector<std::string>> by_group_;     // containers of shards
+  std::map<std::string, std::string> index_group_;               // by the path of a made index
+  std::set<std::string> taken_;                                  // paths of made files
+  std::set<std::pair<std::string, std::string_view>> searched_;  // by hide_beside()
 };
 
 // Lists, by name, the containers that have the tensors.

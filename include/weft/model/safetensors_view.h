@@ -2,9 +2,9 @@
 // safetensors in place of its weights in other formats. A pure, deterministic function of the manifest, which decides
 // the numbering of nodes too (weft/model/tree.h).
 //
-// A file is *weights* if it is npz, PyTorch, pickle, ONNX, HDF5, Keras, a distributed checkpoint or a bundle of
-// TensorFlow, and weft shows tensors of it. GGUF and npy files are not weights here. The container of STEM.EXT is
-// STEM.safetensors; of pytorch_model… it is model…; of a distributed checkpoint it is model.safetensors in its
+// A file is *weights* if it is npz, PyTorch, pickle, ONNX, HDF5, Keras, Flax, a distributed checkpoint or a bundle of
+// TensorFlow, and weft shows tensors of it. GGUF, npy and TFLite files are not weights here. The container of STEM.EXT
+// is STEM.safetensors; of pytorch_model… it is model…; of a distributed checkpoint it is model.safetensors in its
 // directory. The files that hold the bytes of its tensors leave the view with it. Weights for which a .safetensors file
 // of that name is published, or shards of it, leave the view without a container. If the name is taken otherwise, the
 // container is STEM.EXT.safetensors.

@@ -77,12 +77,14 @@ TEST_CASE("weights get the names of safetensors, and other files stay") {
   CHECK(shown(of({opaque("config.json"), torch("pytorch_model.bin")})) == Names{"config.json", "model.safetensors+"});
   CHECK(shown(of({torch("a/pytorch_model.fp16.bin"), torch("adapter_model.bin"), torch("pytorch_models.bin")})) ==
         Names{"a/model.fp16.safetensors+", "adapter_model.safetensors+", "pytorch_models.safetensors+"});
-  for (const char* format : {"dcp", "hdf5", "keras", "npz", "onnx", "pickle", "torch legacy", "torch zip"})
+  for (const char* format :
+       {"dcp", "flax", "hdf5", "keras", "npz", "onnx", "pickle", "torch export", "torch legacy", "torch zip"})
     CHECK(shown(of({torch("x.y.z", {{"w"}}, format)})) ==
           Names{std::string(format) == "dcp" ? "model.safetensors+" : "x.y.safetensors+"});
   CHECK(shown(of({torch(".hidden"), torch("plain")})) == Names{".hidden.safetensors+", "plain.safetensors+"});
   CHECK(shown(of({file_of("a.gguf", {{"w"}}, "gguf"), file_of("b.npy", {{"w"}}, "npy"), weights("c.safetensors"),
-                  torch("training_args.bin", {})})) == Names{"a.gguf", "b.npy", "c.safetensors", "training_args.bin"});
+                  file_of("d.tflite", {{"w"}}, "tflite"), torch("training_args.bin", {})})) ==
+        Names{"a.gguf", "b.npy", "c.safetensors", "d.tflite", "training_args.bin"});
 }
 
 TEST_CASE("an empty directory stays, and one whose files all leave goes") {
@@ -150,6 +152,14 @@ TEST_CASE("a model with a shard that cannot be read stays as it is") {
         "container\npytorch_model-00002-of-00002.bin\t-\t10\ttorch: cut off\n");
 }
 
+TEST_CASE("an index never lists a part of the shards: a directory has the name of one") {
+  const Manifest manifest = of({torch("pytorch_model-00001-of-00002.bin"), torch("pytorch_model-00002-of-00002.bin"),
+                                opaque("model-00002-of-00002.safetensors/x"), opaque("pytorch_model.bin.index.json")});
+  CHECK(shown(manifest) == Names{"left_out.txt!", "model-00002-of-00002.safetensors/x",
+                                 "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin",
+                                 "pytorch_model.bin.index.json"});
+}
+
 TEST_CASE("a distributed checkpoint and a bundle leave with the files that hold their bytes") {
   Manifest checkpoint = of({torch("step/.metadata", {{"w"}}, "dcp"), opaque("step/__0_0.distcp"),
                             opaque("step/__1_0.distcp"), opaque("step/notes.txt")});
@@ -178,6 +188,27 @@ TEST_CASE("shards of safetensors are one container") {
   for (Tensor& tensor : manifest.files[1].tensors) tensor.runs = {{1, 0, 0, 12}, {2, 0, 0, 12}};
   CHECK(shown(manifest) ==
         Names{"s/model.safetensors", "s/shard-00001.safetensors", "s/shard-00002.safetensors", "s/x.json"});
+}
+
+TEST_CASE("files that claim to be shards and have equal names stay as they are") {
+  Manifest manifest = of({weights("a.safetensors"), weights("b.safetensors"), file_of("c.safetensors", {{"v"}})});
+  for (File& file : manifest.files) file.metadata = {{"DCP_SHARDING_INFO", "{}"}};
+  CHECK(shown(manifest) == Names{"a.safetensors", "b.safetensors", "c.safetensors", "left_out.txt!"});
+  CHECK(text(manifest, "left_out.txt") ==
+        "file\ttensor\tbytes\treason\n"
+        "a.safetensors\t-\t88\ttwo files have a tensor of the same name\n"
+        "b.safetensors\t-\t88\ttwo files have a tensor of the same name\n"
+        "c.safetensors\t-\t88\ttwo files have a tensor of the same name\n");
+  manifest.files[1].tensors[0].name = "u";
+  CHECK(shown(manifest) == Names{"model.safetensors+"});
+}
+
+TEST_CASE("a hundred thousand checkpoints of one directory take no more steps than their files") {
+  Manifest manifest;
+  for (int i = 0; i < 100'000; ++i) manifest.files.push_back(torch(fmt::format("d/{:06}.x", i), {{"w"}}, "dcp"));
+  const SafetensorsView view = plan_safetensors_view(manifest);
+  CHECK(view.made.size() == 100'000);
+  CHECK(std::ranges::find(view.shown, true) == view.shown.end());
 }
 
 TEST_CASE("a container has larger elements first, then names, and the format that transformers asks for") {
