@@ -30,6 +30,7 @@ usr/share/fish/vendor_completions.d/weft.fish
 usr/share/man/man1/weft.1.gz
 usr/share/man/man5/weft-store.5.gz
 usr/share/man/man5/weft.conf.5.gz
+usr/share/man/man7/weft-cluster.7.gz
 usr/share/man/man7/weft-find.7.gz
 usr/share/man/man7/weft-registry.7.gz
 usr/share/man/man7/weft.7.gz
