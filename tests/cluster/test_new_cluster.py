@@ -7,7 +7,7 @@ import pytest
 
 from clusterlib import Etcd, can_make_networks
 from nodes import SECONDS_MAX
-from weftlib import NOBODY, files_below, process_of, random_tensors, refused_by, wait_until, write_model
+from weftlib import NOBODY, files_below, process_of, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 
@@ -34,9 +34,12 @@ def test_the_draft_stays_without_etcd(harm, mend, number, cluster):
         harm(cluster.etcd)
         if harm is Etcd.kill:
             wait_until(lambda: not connected(node), seconds_max=SECONDS_MAX)
-        refused_by(number, os.rename, draft, f"{draft}@")
+        with pytest.raises(OSError) as refused:
+            os.rename(draft, f"{draft}@")
         content = files_below(draft)
-        assert "etcd" in content.pop(".weft.error").decode()
+        said = content.pop(".weft.error").decode()
+        assert "etcd" in said
+        assert refused.value.errno == number, said
         assert content == before
         mend(cluster.etcd)
         wait_until(lambda: connected(node), seconds_max=SECONDS_MAX)
