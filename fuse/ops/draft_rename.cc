@@ -8,6 +8,7 @@
 #include "fuse/kernel/init_exchange.h"
 #include "fuse/ops/draft_ops.h"
 #include "os/mounts.h"
+#include "os/programs.h"
 
 namespace weft {
 namespace {
@@ -36,13 +37,20 @@ void wait_for_daemon(Server& server, const UserIds& user, const GoesOn& goes_on)
   while (is_away() && std::chrono::steady_clock::now() < until && goes_on().ok()) std::this_thread::sleep_for(kPoll);
 }
 
+// True if a signal tells the program of the request to end. Other signals, such as that of a child's end, do not stop a
+// publish. A program outside of the mount's pid namespace has no pid here: any signal counts.
+bool is_interrupted(fuse_req_t request) {
+  const pid_t thread = fuse_req_ctx(request)->pid;
+  return fuse_req_interrupted(request) != 0 && (thread == 0 || is_told_to_end(thread));
+}
+
 // Publishes a draft. At `until` the publish is cancelled.
 Status publish(Server& server, fuse_req_t request, const PublishOrder& order, Deadline until) {
   const auto share = server.publishes.take(order.user.uid);
   if (!share) return too_many_at_once("publishes of this user");
   const GoesOn goes_on = [&]() -> Status {
     server.requests.alive();
-    if (fuse_req_interrupted(request) != 0) return Error{Errc::cancelled, "interrupted"};
+    if (is_interrupted(request)) return Error{Errc::cancelled, "interrupted"};
     if (std::chrono::steady_clock::now() < until) return {};
     return Error{Errc::timed_out, fmt::format("other users wait for its directory, which lets it take {} seconds here; "
                                               "rename it by a path that begins with the mount's, as {}/new/{}",

@@ -22,6 +22,8 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "base/argv.h"
@@ -209,6 +211,20 @@ sigset_t passed_signals() {
   ::sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaddset(&set, signal);
   return set;
+}
+
+// True if one of the signals waits for the thread or its process.
+bool has_pending(pid_t thread, std::initializer_list<int> signals) {
+  std::uint64_t wanted = 0;
+  for (const int signal : signals) wanted |= std::uint64_t{1} << static_cast<unsigned>(signal - 1);
+  std::ifstream status(fmt::format("/proc/{}/status", thread));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("SigPnd:\t") && !line.starts_with("ShdPnd:\t")) continue;
+    std::uint64_t pending = 0;
+    std::from_chars(line.data() + 8, line.data() + line.size(), pending, 16);
+    if ((pending & wanted) != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -401,14 +417,11 @@ void interrupt_program(pid_t guard) {
 }
 
 bool is_being_killed(pid_t thread) {
-  std::ifstream status(fmt::format("/proc/{}/status", thread));
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("SigPnd:\t") && !line.starts_with("ShdPnd:\t")) continue;
-    std::uint64_t pending = 0;
-    std::from_chars(line.data() + 8, line.data() + line.size(), pending, 16);
-    if ((pending >> (SIGKILL - 1) & 1U) != 0) return true;
-  }
-  return false;
+  return has_pending(thread, {SIGKILL});
+}
+
+bool is_told_to_end(pid_t thread) {
+  return has_pending(thread, {SIGKILL, SIGINT, SIGTERM, SIGHUP, SIGQUIT});
 }
 
 // The file has -1 in place of the number of a system call.

@@ -121,6 +121,9 @@ void interrupt_program(pid_t guard);  // sends the program SIGINT, and SIGKILL 1
 // True if a SIGKILL is pending for the thread, as after a signal whose default action ends the process. False also if
 // /proc cannot be read.
 bool is_being_killed(pid_t thread);
+// True if a SIGKILL, or a signal by which users end programs (SIGINT, SIGTERM, SIGHUP, SIGQUIT), is pending for the
+// thread. False also if /proc cannot be read.
+bool is_told_to_end(pid_t thread);
 
 // True if the thread waits in a page fault of its own code, not of a system call. Needs the right to trace the thread:
 // without it the function returns false.
