@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "control/server.h"
+#include "daemon/config.h"
 #include "daemon/figures.h"
-#include "daemon/live_config.h"
 #include "daemon/peers.h"
 #include "fetch/fetcher.h"
 #include "fetch/requests/repairs.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/live.h"
 #include "daemon/access.h"
 #include "daemon/settings.h"
 #include "peers/address.h"
@@ -42,6 +43,8 @@ struct Config {
 
   bool clustered() const { return !etcd.endpoints.empty(); }
 };
+
+using LiveConfig = Live<Config>;  // SIGHUP replaces the configuration
 
 // Checks `values` and adds the defaults. A mistake names the file and line, or the option. A setting with a mistake has
 // its default. Reads the file of etcd's password, and no other.

@@ -4,7 +4,7 @@
 
 #include "base/worker.h"
 #include "daemon/bytes.h"
-#include "daemon/live_config.h"
+#include "daemon/config.h"
 #include "events/follower.h"
 #include "os/bell.h"
 #include "weft/store/store.h"

@@ -33,7 +33,7 @@ const ClusterKey* KeyRing::find(const Bytes32& id) const {
 
 KeyRing KeyRing::proving_by(const Bytes32& id) const {
   KeyRing out(*this);
-  std::ranges::rotate(out.keys_, std::ranges::find(out.keys_, id, &ClusterKey::id));
+  std::rotate(out.keys_.begin(), std::ranges::find(out.keys_, id, &ClusterKey::id), out.keys_.end());
   return out;
 }
 

@@ -5,13 +5,11 @@
 // interrupted is readable.
 #pragma once
 
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/live.h"
 #include "net/session/key_proof.h"
 #include "net/session/secret.h"
 #include "weft/result.h"
@@ -47,24 +45,7 @@ class KeyRing {
   std::vector<ClusterKey> keys_;
 };
 
-// The key ring of a running node. Any thread.
-class LiveKeys {
- public:
-  explicit LiveKeys(KeyRing keys) : keys_(std::make_shared<const KeyRing>(std::move(keys))) {}
-  std::shared_ptr<const KeyRing> get() const {
-    const std::lock_guard lock(mutex_);
-    return keys_;
-  }
-  void set(KeyRing keys) {
-    auto made = std::make_shared<const KeyRing>(std::move(keys));
-    const std::lock_guard lock(mutex_);
-    keys_.swap(made);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const KeyRing> keys_;  // guarded by mutex_
-};
+using LiveKeys = Live<KeyRing>;  // of a running node
 
 inline constexpr const char* kNextKeySuffix = ".next";
 inline constexpr const char* kPreviousKeySuffix = ".previous";
