@@ -18,9 +18,8 @@ void reconsider_node(Server& server, Ino ino) {
     if (attr.ok()) server.notifier.drop_pages(ino, attr->size);
     return;
   }
-  auto places = server.vfs.places(ino);
-  if (!places.ok()) return;
-  for (Place& place : *places) server.notifier.invalidate_entry(place.dir, std::move(place.name));
+  auto place = server.vfs.place(ino);
+  if (place.ok()) server.notifier.invalidate_entry(place->dir, std::move(place->name));
 }
 
 }  // namespace weft

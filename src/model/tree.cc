@@ -67,11 +67,6 @@ std::optional<std::uint32_t> VersionTree::lookup(std::uint32_t dir, std::string_
   return *it;
 }
 
-std::optional<std::uint32_t> VersionTree::view_dir_of_file(std::uint32_t file) const {
-  const std::uint32_t dir = file < view_dir_of_file_.size() ? view_dir_of_file_[file] : 0;
-  return dir == 0 ? std::nullopt : std::optional(dir);
-}
-
 std::optional<std::uint32_t> VersionTree::vertex_of(std::uint32_t layer) const {
   for (const TensorRef& ref : layers_[layer].direct)
     if (std::uint32_t vertex = vertex_of_tensor_[tensor_ordinal(ref.file, ref.tensor)]; vertex != kNoVertex)
@@ -87,9 +82,8 @@ const std::vector<Digest>& VersionTree::vertex_ids() const {
 std::size_t VersionTree::memory_bytes() const {
   std::size_t bytes = sizeof(VersionTree) + sizeof(Manifest) + heap_bytes(*manifest_) + heap_bytes(nodes_) +
                       heap_bytes(child_list_) + heap_bytes(child_of_) + heap_bytes(layers_) +
-                      heap_bytes(node_of_file_) + heap_bytes(view_) + heap_bytes(view_dir_of_file_) +
-                      heap_bytes(first_tensor_) + heap_bytes(vertex_of_tensor_) +
-                      manifest_->architecture.layers.size() * sizeof(Digest);
+                      heap_bytes(node_of_file_) + heap_bytes(view_) + heap_bytes(first_tensor_) +
+                      heap_bytes(vertex_of_tensor_) + manifest_->architecture.layers.size() * sizeof(Digest);
   for (const Node& node : nodes_) bytes += heap_bytes(node.name);
   for (const Layer& layer : layers_)
     bytes += heap_bytes(layer.name) + heap_bytes(layer.direct) + heap_bytes(layer.subtree);

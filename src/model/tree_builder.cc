@@ -85,20 +85,16 @@ void TreeBuilder::add_published() {
 
 void TreeBuilder::add_view_tree() {
   tree_->view_ = plan_safetensors_view(manifest());
-  tree_->view_dir_of_file_.resize(tree_->node_of_file_.size());
+  const auto kind_of = [this](const ViewEntry& entry) {
+    if (entry.kind == ViewEntry::Kind::directory) return NodeKind::dir;
+    if (entry.kind == ViewEntry::Kind::published) return NodeKind::view_link;
+    const bool container = tree_->view_.made[entry.index].kind == ViewFile::Kind::container;
+    return container ? NodeKind::made_container : NodeKind::made_text;
+  };
   Directories directories(*this, kSafetensorsRoot);
   for (const ViewEntry& entry : view_entries(manifest(), tree_->view_)) {
     const auto [dir, name] = directories.place(entry.path);
-    if (entry.kind == ViewEntry::Kind::published) {
-      links_.emplace_back(dir, tree_->node_of_file_[entry.index]);
-      tree_->view_dir_of_file_[entry.index] = dir;
-      continue;
-    }
-    NodeKind kind = NodeKind::dir;
-    if (entry.kind == ViewEntry::Kind::made)
-      kind = tree_->view_.made[entry.index].kind == ViewFile::Kind::container ? NodeKind::made_container
-                                                                              : NodeKind::made_text;
-    tree_->nodes_[add(kind, dir, std::string(name))].file = entry.index;
+    tree_->nodes_[add(kind_of(entry), dir, std::string(name))].file = entry.index;
   }
 }
 
@@ -170,7 +166,6 @@ void TreeBuilder::link_children() {
   nodes.shrink_to_fit();
   ranges.resize(nodes.size());
   for (std::size_t i = kRootCount; i < nodes.size(); ++i) ++ranges[nodes[i].parent].second;
-  for (const auto& link : links_) ++ranges[link.first].second;
   std::uint32_t begin = 0;
   for (auto& [first, last] : ranges) {
     std::uint32_t count = last;
@@ -180,7 +175,6 @@ void TreeBuilder::link_children() {
   auto& list = tree_->child_list_;
   list.resize(begin);
   for (std::uint32_t i = kRootCount; i < nodes.size(); ++i) list[ranges[nodes[i].parent].second++] = i;
-  for (const auto& [dir, node] : links_) list[ranges[dir].second++] = node;
   auto name = [&](std::uint32_t i) { return std::string_view(nodes[i].name); };
   for (auto [first, last] : ranges) std::ranges::sort(std::span(list).subspan(first, last - first), {}, name);
 }

@@ -38,8 +38,7 @@ class TreeBuilder {
 
   std::shared_ptr<VersionTree> tree_;
   std::vector<Scope> scopes_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> links_;  // (directory, node): beside the node's own parent
-  std::uint64_t entries_left_ = 0;                              // see limits::kTreeEntriesPerTensor
+  std::uint64_t entries_left_ = 0;  // see limits::kTreeEntriesPerTensor
 };
 
 }  // namespace weft

@@ -42,14 +42,14 @@ std::uint64_t published_nodes(const Manifest& manifest) {
   return entries + count.directories();
 }
 
-// Counts the nodes of safetensors/ that models/ has not.
+// Counts the nodes of safetensors/.
 std::uint64_t view_nodes(const Manifest& manifest) {
   const SafetensorsView view = plan_safetensors_view(manifest);
   DirectoryCount count;
   std::uint64_t entries = 0;
   for (const ViewEntry& entry : view_entries(manifest, view)) {
     count.add(entry.path);
-    if (entry.kind != ViewEntry::Kind::published) ++entries;
+    ++entries;
   }
   return entries + count.directories();
 }

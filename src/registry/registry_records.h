@@ -17,9 +17,8 @@
 
 namespace weft {
 
-// 13: cells of a tensor that touch are one run of its manifest, each node that waits for a claim has a place in its
-// line, and versions have the nodes of safetensors/
-inline constexpr std::uint32_t kRegistryFormat = 13;
+// 14: versions have the nodes of safetensors/, with a link for each published file there
+inline constexpr std::uint32_t kRegistryFormat = 14;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

@@ -33,7 +33,7 @@ Result<std::optional<Digest>> Subtree::sha256_of(const MountInode& /*inode*/) {
 bool Subtree::assembled(const MountInode&) {
   return false;
 }
-Result<std::vector<Place>> Subtree::places(const MountInode& inode) {
+Result<Place> Subtree::place(const MountInode& inode) {
   return no_inode(inode.ino);
 }
 

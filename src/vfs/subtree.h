@@ -62,7 +62,7 @@ class Subtree {
   virtual Result<Xattrs> xattrs(const MountInode& inode);
   virtual Result<std::optional<Digest>> sha256_of(const MountInode& inode);
   virtual bool assembled(const MountInode& inode);
-  virtual Result<std::vector<Place>> places(const MountInode& inode);
+  virtual Result<Place> place(const MountInode& inode);
 };
 
 Error no_inode(Ino ino);

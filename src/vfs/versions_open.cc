@@ -89,6 +89,8 @@ Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
       return generated_.open(node);
     case NodeKind::tensor_view:
       return Error{Errc::internal, node.where() + ": a view has an inode of its own"};
+    case NodeKind::view_link:
+      return is_a_link(node.ino());
     case NodeKind::dir:
       break;
   }

@@ -39,7 +39,7 @@ class StoreVfs final : public Vfs {
   Result<Opened> open_with_attr(Ino ino) override;
   Result<Xattrs> xattrs(Ino ino) override { return ask(ino, &Subtree::xattrs); }
   Result<std::optional<Digest>> sha256_of(Ino ino) override { return ask(ino, &Subtree::sha256_of); }
-  Result<std::vector<Place>> places(Ino ino) override { return ask(ino, &Subtree::places); }
+  Result<Place> place(Ino ino) override { return ask(ino, &Subtree::place); }
   bool assembled(Ino ino) override;
 
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> versions) override {

@@ -203,7 +203,7 @@ Result<Opened> MemoryVfs::open_with_attr(Ino ino) {
   return Opened{std::move(file), attr};
 }
 
-Result<std::vector<Place>> MemoryVfs::places(Ino ino) {
+Result<Place> MemoryVfs::place(Ino ino) {
   return Error{Errc::not_found, "no inode " + std::to_string(ino)};
 }
 

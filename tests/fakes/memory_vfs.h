@@ -57,7 +57,7 @@ class MemoryVfs final : public Vfs {
   Result<std::uint64_t> position() override { return position_.load(); }
   void set_mount_status(std::function<std::string()> json_members) override;
   Result<Opened> open_with_attr(Ino ino) override;
-  Result<std::vector<Place>> places(Ino ino) override;
+  Result<Place> place(Ino ino) override;
   // The tree has no versions, events or assembled files.
   Result<std::vector<VersionHold>> take_over_holds(std::span<const VersionId> /*versions*/) override {
     return std::vector<VersionHold>{};

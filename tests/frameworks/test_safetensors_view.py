@@ -100,11 +100,19 @@ def test_published_files_are_the_same(published):
     shown, models = view(mount, "org/bin"), mount.version("org/bin", 1)
     assert sorted(os.listdir(shown)) == ["config.json", "model.safetensors", "notes"]
     for name in "config.json", "notes/README.md":
-        assert (shown / name).samefile(models / name) and (shown / name).stat().st_nlink == 1
-        found = run(["find", mount / "models/org/bin/1", mount / "safetensors/org/bin/1", "-samefile", shown / name]).stdout
-        assert sorted(found.split()) == sorted([str(models / name), str(shown / name)])
+        assert (shown / name).is_symlink() and (shown / name).samefile(models / name)
+        for options, names in ([], {models / name}), (["-L"], {models / name, shown / name}):
+            found = run(["find", *options, models, shown, "-samefile", models / name]).stdout
+            assert {pathlib.Path(line) for line in found.splitlines()} == names
     assert shown.stat().st_ino != models.stat().st_ino
     assert sorted(os.listdir(models)) == sorted(os.listdir(source / "bin"))
+
+
+def test_a_copy_has_the_bytes(published, tmp_path):
+    shown = view(published[1], "org/bin")
+    run(["cp", "-rL", shown, tmp_path / "out"])
+    assert not any(path.is_symlink() for path in (tmp_path / "out").rglob("*"))
+    assert files_below(tmp_path / "out") == files_below(shown)
 
 
 def test_a_container_takes_no_space(published):

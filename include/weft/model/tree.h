@@ -29,8 +29,8 @@ namespace weft {
 //   - below layers/: layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
 //     tensor below each, outer before inner, then the plain views. Then the same for each file that is set aside, with
 //     @<file>/ as its root;
-//   - below safetensors/: directories and made files (weft/model/safetensors_view.h), in path order, a directory before
-//     the first entry below it. The published files there are the nodes that models/ has. A data set has none of these.
+//   - below safetensors/: directories, links to published files and made files (weft/model/safetensors_view.h), in path
+//     order, a directory before the first entry below it. A data set has none of these.
 // Views, files and tensors are in manifest order. A file is set aside if an earlier file that is not set aside has a
 // tensor of the same name. A layer has a container if safetensors can hold a tensor below it. The root of layers/ and
 // @<file>/ have no container.
@@ -42,17 +42,18 @@ inline constexpr std::uint32_t kRootCount = 4;
 
 enum class NodeKind : std::uint8_t {
   dir,              // published or generated directory
-  file,             // a published file: Node::file. Appears in models/, and in safetensors/ if the view has it
+  file,             // a published file: Node::file
   tensor_view,      // <name>.npy: Node::file, Node::tensor. Appears in tensors/ and in layers/
   layer_json,       // rendered: Node::layer
   layer_container,  // <layer>.safetensors of a layer's subtree, composed: Node::layer
   made_container,   // a container of safetensors/, composed: Node::file is an index into SafetensorsView::made
   made_text,        // another made file of safetensors/, rendered: Node::file as above
+  view_link,        // a symbolic link of safetensors/ to a published file: Node::file
 };
 
 struct Node {
   NodeKind kind = NodeKind::dir;
-  std::uint32_t parent = 0;  // a root is its own parent; that of a published file is in models/
+  std::uint32_t parent = 0;  // a root is its own parent
   std::string name;
   std::uint32_t file = 0;
   std::uint32_t tensor = 0;  // index within the file
@@ -83,9 +84,7 @@ class VersionTree {
   const Node& node(std::uint32_t index) const { return nodes_[index]; }  // index < size()
   std::span<const std::uint32_t> children(std::uint32_t dir) const;      // sorted by name, bytewise
   std::optional<std::uint32_t> lookup(std::uint32_t dir, std::string_view name) const;
-  std::uint32_t node_of_file(std::uint32_t file) const { return node_of_file_[file]; }  // of the file in models/
-  // Returns the directory of safetensors/ that has the published file; nothing if none has it.
-  std::optional<std::uint32_t> view_dir_of_file(std::uint32_t file) const;
+  std::uint32_t node_of_file(std::uint32_t file) const { return node_of_file_[file]; }
   const SafetensorsView& view() const { return view_; }
   std::span<const Layer> layers() const { return layers_; }
   // Returns the layer of the manifest's architecture with tensors directly in this one; nothing for most layers that
@@ -111,7 +110,6 @@ class VersionTree {
   mutable std::once_flag ids_made_;
   mutable std::vector<Digest> ids_;
   SafetensorsView view_;
-  std::vector<std::uint32_t> view_dir_of_file_;  // 0: none
 };
 
 // Returns the .npy header of a view (version 1.0 or 2.0, padded to 64 bytes), which precedes the tensor's raw bytes. A

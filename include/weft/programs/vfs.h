@@ -216,8 +216,8 @@ class Vfs {
   virtual void read_by_record(bool on) = 0;
   // True if a published file that open() returned without a backing file has one by now.
   virtual bool assembled(Ino ino) = 0;
-  // Returns the places of a published file.
-  virtual Result<std::vector<Place>> places(Ino ino) = 0;
+  // Returns where a published file is.
+  virtual Result<Place> place(Ino ino) = 0;
 };
 
 }  // namespace weft

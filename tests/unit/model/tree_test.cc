@@ -34,6 +34,8 @@ std::string_view kind_name(NodeKind kind) {
       return "made";
     case NodeKind::made_text:
       return "text";
+    case NodeKind::view_link:
+      return "link";
   }
   return "?";
 }
@@ -91,13 +93,18 @@ TEST_CASE("node numbers are stable") {
 38 view layers/@model.safetensors/enc/0/w.npy
 39 view layers/@model.safetensors/x/y.npy
 40 dir safetensors/1_Pooling
+41 link safetensors/1_Pooling/config.json
+42 link safetensors/config.json
+43 link safetensors/model.fp16.safetensors
+44 link safetensors/model.safetensors
 )");
 }
 
 TEST_CASE("a version without tensors has empty layers/ and tensors/") {
   CHECK(listing(*tree_of({})) == "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n");
   CHECK(listing(*tree_of({{opaque("config.json")}})) ==
-        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 file models/config.json\n");
+        "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 file models/config.json\n"
+        "5 link safetensors/config.json\n");
 }
 
 TEST_CASE("published directories and files, in path order") {
@@ -107,8 +114,10 @@ TEST_CASE("published directories and files, in path order") {
         "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 dir models/a-b\n5 file models/a-b/x\n6 file "
         "models/a.txt\n"
         "7 dir models/a\n8 dir models/a/b\n9 dir models/a/b/c\n10 file models/a/b/c/d\n11 file models/a/b/e\n"
-        "12 file models/a/f\n13 dir models/ab\n14 file models/ab/g\n15 dir safetensors/a-b\n16 dir safetensors/a\n"
-        "17 dir safetensors/a/b\n18 dir safetensors/a/b/c\n19 dir safetensors/ab\n");
+        "12 file models/a/f\n13 dir models/ab\n14 file models/ab/g\n15 dir safetensors/a-b\n"
+        "16 link safetensors/a-b/x\n17 link safetensors/a.txt\n18 dir safetensors/a\n19 dir safetensors/a/b\n"
+        "20 dir safetensors/a/b/c\n21 link safetensors/a/b/c/d\n22 link safetensors/a/b/e\n"
+        "23 link safetensors/a/f\n24 dir safetensors/ab\n25 link safetensors/ab/g\n");
   CHECK(tree->node(at(*tree, "models/a/b/e")).file == 3);
 }
 
@@ -122,9 +131,10 @@ TEST_CASE("empty directories stand among the files, in path order") {
         "models/a-b/x\n"
         "7 dir models/a\n8 dir models/a/b\n9 dir models/a/b/c\n10 dir models/a/b/c/d\n11 file models/a/b/e\n"
         "12 dir models/a/b/z\n13 file models/a/f\n14 dir models/b\n15 dir models/b/1\n16 dir models/b/2\n"
-        "17 dir safetensors/a-b\n18 dir safetensors/a-b/0\n19 dir safetensors/a\n20 dir safetensors/a/b\n"
-        "21 dir safetensors/a/b/c\n22 dir safetensors/a/b/c/d\n23 dir safetensors/a/b/z\n24 dir safetensors/b\n"
-        "25 dir safetensors/b/1\n26 dir safetensors/b/2\n");
+        "17 dir safetensors/a-b\n18 dir safetensors/a-b/0\n19 link safetensors/a-b/x\n20 dir safetensors/a\n"
+        "21 dir safetensors/a/b\n22 dir safetensors/a/b/c\n23 dir safetensors/a/b/c/d\n24 link safetensors/a/b/e\n"
+        "25 dir safetensors/a/b/z\n26 link safetensors/a/f\n27 dir safetensors/b\n28 dir safetensors/b/1\n"
+        "29 dir safetensors/b/2\n");
   CHECK(count == tree->size());
   CHECK(tree->children(at(*tree, "models/a/b/z")).empty());
   CHECK(tree->node_of_file(2) == 13);
@@ -132,27 +142,20 @@ TEST_CASE("empty directories stand among the files, in path order") {
 
 TEST_CASE("every node is found by its name, and children are sorted") {
   auto tree = tree_of(bert(12));
-  std::size_t below = 0, shared = 0;
+  std::size_t below = 0;
   for (std::uint32_t root = 0; root < kRootCount; ++root) CHECK(tree->node(root).parent == root);
   for (std::uint32_t dir = 0; dir < tree->size(); ++dir) {
     auto children = tree->children(dir);
     below += children.size();
     if (tree->node(dir).kind != NodeKind::dir) CHECK(children.empty());
     for (std::uint32_t child : children) {
-      const Node& node = tree->node(child);
-      if (node.kind == NodeKind::file && node.parent != dir) {
-        REQUIRE(tree->view_dir_of_file(node.file) == dir);
-        ++shared;
-      } else {
-        REQUIRE(node.parent == dir);
-      }
+      REQUIRE(tree->node(child).parent == dir);
       REQUIRE(tree->lookup(dir, tree->node(child).name) == child);
     }
     auto name = [&](std::uint32_t i) -> const std::string& { return tree->node(i).name; };
     CHECK(std::ranges::adjacent_find(children, std::greater_equal(), name) == children.end());
   }
-  CHECK(shared == 2);
-  CHECK(below == tree->size() - kRootCount + shared);
+  CHECK(below == tree->size() - kRootCount);
   CHECK_FALSE(tree->lookup(0, "nothing").has_value());
   CHECK_FALSE(tree->lookup(0, "").has_value());
   CHECK_FALSE(tree->lookup(at(*tree, "models/config.json"), "x").has_value());

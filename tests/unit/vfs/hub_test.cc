@@ -229,7 +229,7 @@ TEST_CASE("the revision safetensors is that of main, and a tag of this name hide
   CHECK(walk(*f.vfs, kModel + "/snapshots/" + f.view_of("org/m@3")).error().code == Errc::not_found);
 }
 
-TEST_CASE("a published file has one link and two places, in models/ and safetensors/") {
+TEST_CASE("a published file has one link and one place, and the link to it has the model's present name") {
   HubFixture f;
   f.publish_model("org/m", 1);
   f.publish_model("org/m", 1);
@@ -238,11 +238,14 @@ TEST_CASE("a published file has one link and two places, in models/ and safetens
     for (const std::string file : {"/model.safetensors", "/1_Pooling/config.json"}) {
       const Attr attr = must(walk(*f.vfs, "models/" + version + file));
       CHECK(attr.nlink == 1);
-      const auto places = must(f.vfs->places(attr.ino));
-      REQUIRE(places.size() == 2);
-      for (const Place& place : places) CHECK(must(f.vfs->lookup(place.dir, place.name)).ino == attr.ino);
-      CHECK(places[0].dir != places[1].dir);
+      const Place place = must(f.vfs->place(attr.ino));
+      CHECK(must(f.vfs->lookup(place.dir, place.name)).ino == attr.ino);
     }
+  CHECK(f.target("safetensors/org/m/2/1_Pooling/config.json") == "../../../../../models/org/m/2/1_Pooling/config.json");
+  must(f.store->rename_model("org/m", "n"));
+  const std::string renamed = "safetensors/n/2/model.safetensors";
+  CHECK(f.target(renamed) == "../../../models/n/2/model.safetensors");
+  CHECK(must(walk(*f.vfs, renamed)).size == f.target(renamed).size());
 }
 
 TEST_CASE("numbers of links that hub/ never gave are refused") {

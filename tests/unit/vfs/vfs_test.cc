@@ -226,7 +226,7 @@ TEST_CASE("a tensor is one inode wherever it appears, and its links are counted"
   CHECK(must(walk(*f.vfs, "tensors/m/1/" + own)).ino != must(walk(*f.vfs, "tensors/n/1/" + own)).ino);
 }
 
-TEST_CASE("a published file has one link, and hub/ leads to it") {
+TEST_CASE("a published file has one link, and hub/ and safetensors/ lead to it") {
   VfsFixture f;
   f.publish_model("org/m", 1);
   f.publish_model("org/m", 2);
@@ -234,17 +234,17 @@ TEST_CASE("a published file has one link, and hub/ leads to it") {
   std::map<Ino, std::uint64_t> seen, said;
   visit(*f.vfs, kRootIno, "", [&](const std::string& path, const Attr& attr) {
     if (attr.type != FileType::regular || !path.ends_with("model.safetensors")) return;
-    constexpr std::string_view kView = "/safetensors/";
-    if (path.starts_with(kView)) {
-      CHECK(attr.ino == ino_at(*f.vfs, "models/" + path.substr(kView.size())));
-      return;
-    }
     ++seen[attr.ino];
     said[attr.ino] = attr.nlink;
   });
   CHECK(seen == said);
   CHECK(said[ino_at(*f.vfs, "models/org/m/1/model.safetensors")] == 1);
   CHECK(said[ino_at(*f.vfs, "models/a/b/c/1/model.safetensors")] == 1);
+  const Attr link = must(walk(*f.vfs, "safetensors/a/b/c/1/1_Pooling/config.json"));
+  CHECK(link.type == FileType::link);
+  CHECK(must(f.vfs->readlink(link.ino)) == "../../../../../../models/a/b/c/1/1_Pooling/config.json");
+  CHECK(f.vfs->open(link.ino).error().code == Errc::invalid);
+  CHECK_FALSE(f.vfs->readlink(ino_at(*f.vfs, "safetensors/a/b/c/1/1_Pooling")).ok());
 }
 
 TEST_CASE("a tensor view is an npy header and the tensor's bytes") {
