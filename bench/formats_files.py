@@ -140,6 +140,28 @@ def listed_torch(directory):
             for listed in listed_arrays(tensors_in(torch.load(path, weights_only=True)))]
 
 
+def write_export(path, arrays):
+    """A program that adds up its parameters."""
+    import torch
+
+    class Sums(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, tensor in network_files.tensors(arrays).items():
+                self.register_parameter(name.replace(".", "_"), torch.nn.Parameter(tensor))
+
+        def forward(self, x):
+            return x + sum(parameter.sum() for parameter in self.parameters())
+
+    torch.export.save(torch.export.export(Sums(), (torch.ones(1),)), path)
+
+
+def listed_export(directory):
+    import torch
+
+    return listed_arrays(tensor.detach() for tensor in torch.export.load(only(directory)).state_dict.values())
+
+
 def listed_hdf5(directory):
     import h5py
 
@@ -222,6 +244,7 @@ VARIANTS = (
     Variant("PyTorch zip", "tied and transposed", of_arrays(write_views, "views.pt"), listed_torch),
     Variant("PyTorch zip", ".bin shards", write_bin_shards, listed_torch),
     Variant("PyTorch legacy", "state dict", of_arrays(write_legacy, "legacy.pt"), listed_torch),
+    Variant("PyTorch export", "program", of_arrays(write_export, "model.pt2"), listed_export),
     NPZ,
     Variant("npz", "compressed", lambda directory, network: numpy.savez_compressed(directory / "model.npz", **network.arrays()),
             listed_npz, shown=False),

@@ -3,7 +3,8 @@
 build=/weft/build/release
 export PATH=$build/src/cli:$build/daemon:$build/fuse:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
 export WEFT_STORE=/var/lib/weft
-models=/mnt/weft/models
+mount=/mnt/weft
+models=$mount/models
 etcd=http://10.77.0.1:2379
 address=$(ip -br -4 addr show dev eth0 | sed 's/.* \([0-9.]*\)\/.*/\1/')
 
@@ -30,12 +31,19 @@ start_etcd() {
 
 start() { # weftd's options
   install -m 600 /out/key /run/key
-  [ -e $WEFT_STORE ] || weft init >/dev/null
-  (setsid weftd --store $WEFT_STORE --name "$(hostname)" --cluster vm --listen "$address" --key-file /run/key \
+  [ -e "$WEFT_STORE" ] || weft init >/dev/null
+  (setsid weftd --store "$WEFT_STORE" --name "${node:-$(hostname)}" --cluster vm --listen "$address" --key-file /run/key \
     --etcd-endpoints "$etcd" "$@" >>/run/weftd.log 2>&1 </dev/null &)
   until_true 60 weft peers || { tail -n 20 /run/weftd.log; return 1; }
-  mkdir -p /mnt/weft
-  mountpoint -q /mnt/weft || weft mount /mnt/weft >/dev/null
+  mkdir -p "$mount"
+  mountpoint -q "$mount" || weft mount "$mount" >/dev/null
+}
+
+second() { # COMMAND…: of a second node on this machine
+  local -x WEFT_STORE=/var/lib/weft-second
+  local node=second mount=/mnt/weft-second
+  local models=$mount/models
+  "$@"
 }
 
 stop() { # the signal
@@ -93,6 +101,10 @@ usable_after() { # NAME: prints how long it takes until the file can be read, wh
   local begin=${EPOCHREALTIME/./}
   until_true 60 cat "$models/$1/1/model.safetensors" || return 1
   echo "read again $(((${EPOCHREALTIME/./} - begin) / 1000)) ms after that"
+}
+
+units() { # what this node has received of versions by swarms, as JSON
+  weft status --json | jq -c '[.daemon.swarms.fetched[]] | {from_source: map(.from_source) | add, from_partners: map(.from_partners) | add}'
 }
 
 suite() { # SUITE: the cases of a conformance suite, over verbs

@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import re
 import signal
+import sys
 
 import pytest
 
@@ -21,6 +22,12 @@ LARGE_TENSORS = 64  # of a version that takes long
 # No read fails, and the node stays in its swarm. It leaves a swarm that gives nothing for half of the silence, and TCP
 # may need as long again as the cut to notice that the link is back.
 CUT_SECONDS_MAX = SILENCE_SECONDS / 5
+# Maps a file, and prints its first MiB.
+MAPS = """
+import mmap, sys
+with open(sys.argv[1], "rb") as file:
+    sys.stdout.buffer.write(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)[:1 << 20])
+"""
 over_both_providers = pytest.mark.parametrize("swarm", ["net", "tcp;ofi_rxm"], indirect=True)
 
 
@@ -180,7 +187,8 @@ def test_a_late_node_joins(swarm):
     reads_right(late, source)
 
 
-def test_a_late_reader_gets_the_first_bytes_before_the_others_have_half(swarm, tmp_path):
+@pytest.mark.parametrize("program", [["head", "-c", MIB], [sys.executable, "-c", MAPS]], ids=["read", "page faults"])
+def test_a_late_reader_gets_the_first_bytes_before_the_others_have_half(swarm, program, tmp_path):
     holder, (late, *others), _ = swarm
     source = write_source(tmp_path / "large", LARGE_TENSORS)
     holder.cluster.publish(holder, source, "large")
@@ -188,7 +196,7 @@ def test_a_late_reader_gets_the_first_bytes_before_the_others_have_half(swarm, t
     before = Wire(holder.host).sent
     with late.mounted() as mount, fetching(others, "large"):
         wait_until(lambda: received(others[0], "large") > 8, seconds_max=SECONDS_MAX, pause=0.02)
-        first = run(["head", "-c", MIB, mount.version("large", 1) / MODEL_FILE], text=False).stdout
+        first = run([*program, mount.version("large", 1) / MODEL_FILE], text=False).stdout
         assert not any(has_share(node, 0.5) for node in others)
         assert received(late, "large") > 0
     assert copies(holder, before, LARGE_TENSORS * TENSOR_BYTES) <= COPIES_MAX
@@ -214,13 +222,19 @@ def test_directory_nodes_are_killed_while_all_read(swarm, count):
     assert copies(holder, before) <= COPIES_MAX + lost
 
 
-def test_the_source_is_killed_when_one_node_has_everything(swarm):
-    """The others then get the rest from that node."""
+@pytest.mark.parametrize("when", ["one node has everything", "each unit was sent once"])
+def test_the_source_is_killed_when_the_others_have_everything(swarm, when):
+    """One of them, or all of them together. The others then get the rest from them."""
     holder, others, source = swarm
     before = Wire(holder.host).sent
     fetches = begun(others)
-    wait_until(lambda: any(process.poll() is not None for process in fetches.values()), seconds_max=SECONDS_MAX,
-               pause=0.01)
+
+    def has_come():
+        if when == "one node has everything":
+            return any(process.poll() is not None for process in fetches.values())
+        return any(one["sent"] >= one["units"] for one in swarms(holder)["sent"])
+
+    wait_until(has_come, seconds_max=SECONDS_MAX, pause=0.01)
     holder.daemon.kill()
     for process in fetches.values():
         code, said = end(process)

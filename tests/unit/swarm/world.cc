@@ -39,6 +39,8 @@ void World::plan(SwarmNode number) {
     if (!wants_part || one_in(2)) node.wanted.add(unit);
   }
   node.lies = one_in(20);
+  if (one_in(2)) node.location = std::string(1, static_cast<char>('a' + random_.below(3)));
+  if (one_in(5)) node.slowness += static_cast<std::uint32_t>(random_.below(20));
   ++begins_;
   const Delay late = one_in(2) ? Delay(0) : between(Delay(0), one_in(2) ? seconds(1) : seconds(10));
   at(kDirectory, late, [this, number] {
@@ -51,7 +53,7 @@ void World::begin(SwarmNode number) {
   start_classes(number);
   plan_trouble(number);
   if (number == kSource) return;
-  tell_directory(number, [this, number] { introductions_.join(number, "", now_); });
+  join(number);
   live_on(number);
   pump(number);
 }
@@ -76,7 +78,7 @@ void World::live_on(SwarmNode number) {
     node.wanted.add(unit);
     node.downloads->want(set_of(units_, {unit}), now_);
     node.done = node.downloads->is_done();
-    if (!node.done) tell_directory(number, [this, number] { introductions_.join(number, "", now_); });
+    if (!node.done) join(number);
   }
   at(number, between(milliseconds(1), seconds(20)), [this, number] { live_on(number); });
 }
@@ -187,6 +189,10 @@ void World::tell_directory(SwarmNode from, std::function<void()> act) {
   });
 }
 
+void World::join(SwarmNode number) {
+  tell_directory(number, [this, number] { introductions_.join(number, nodes_[number]->location, now_); });
+}
+
 void World::introduce() {
   for (const Introduction& answer : introductions_.introduce(now_)) {
     const SwarmNode to = answer.node;
@@ -207,8 +213,7 @@ void World::pump(SwarmNode number) {
   if (!node.alive) return;
   if (node.downloads) {
     while (const auto next = node.downloads->next(now_)) send_want(number, *next);
-    if (node.downloads->joins_again(now_))
-      tell_directory(number, [this, number] { introductions_.join(number, "", now_); });
+    if (node.downloads->joins_again(now_)) join(number);
     if (!node.done && node.downloads->is_done()) {
       node.done = true;
       tell_directory(number, [this, number] { introductions_.finish(number); });
@@ -303,7 +308,7 @@ void World::receive_offer(SwarmNode number, SwarmNode sender, std::uint64_t want
   node.reads[read] = {sender, *unit, now_};
   const Delay takes =
       one_in(40) ? between(milliseconds(500), seconds(3)) : between(microseconds(200), milliseconds(20));
-  at(number, takes, [this, number, read] { end_read(number, read); });
+  at(number, takes * node.slowness, [this, number, read] { end_read(number, read); });
 }
 
 void World::end_read(SwarmNode number, std::uint64_t id) {

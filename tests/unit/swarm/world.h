@@ -54,6 +54,8 @@ class World {
     std::set<SwarmNode> gone;             // nodes whose sessions have ended
     std::optional<SwarmTime> timer;
     SwarmTime silent_until{};
+    std::string location;
+    std::uint32_t slowness = 1;  // its reads take so many times as long
     std::uint64_t beginnings = 0;  // of the source, after its first
     std::uint32_t life = 0;
     bool alive = false, lies = false, done = false;
@@ -80,6 +82,7 @@ class World {
   void at(SwarmNode node, Delay delay, std::function<void()> act);
   void post(SwarmNode from, SwarmNode to, std::function<void()> act);
   void tell_directory(SwarmNode from, std::function<void()> act);
+  void join(SwarmNode number);
   void introduce();
   void pump(SwarmNode number);
   void set_timer(SwarmNode number);

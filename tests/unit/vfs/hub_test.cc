@@ -241,10 +241,10 @@ TEST_CASE("a published file has one link and one place, and the link to it has t
       const Place place = must(f.vfs->place(attr.ino));
       CHECK(must(f.vfs->lookup(place.dir, place.name)).ino == attr.ino);
     }
-  CHECK(f.target("safetensors/org/m/2/1_Pooling/config.json") == "../../../../../models/org/m/2/1_Pooling/config.json");
+  CHECK(f.target("safetensors/org/m/1/1_Pooling/config.json") == "../../../../../models/org/m/1/1_Pooling/config.json");
   must(f.store->rename_model("org/m", "n"));
-  const std::string renamed = "safetensors/n/2/model.safetensors";
-  CHECK(f.target(renamed) == "../../../models/n/2/model.safetensors");
+  const std::string renamed = "safetensors/n/1/model.safetensors";
+  CHECK(f.target(renamed) == "../../../models/n/1/model.safetensors");
   CHECK(must(walk(*f.vfs, renamed)).size == f.target(renamed).size());
 }
 
