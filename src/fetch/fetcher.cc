@@ -110,6 +110,7 @@ void Fetcher::queue(std::vector<RangePart>& parts, const ColdRange& what, bool a
     if (part.place.pack) continue;
     part.home.transfer->use();
     part.home.transfer->is_read = true;
+    part.home.transfer->is_straight = what.one_tensor;
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       part.home.transfer->join(unit);
       if (what.all) continue;

@@ -109,7 +109,7 @@ void SwarmReads::note_read(const std::shared_ptr<const DecodedVersion>& content,
   const bool whole =
       what.all && what.range.offset == 0 && what.ahead >= content->manifest.files[what.file].size - what.range.length;
   const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kFileStart;
-  if (content->bytes <= kSwarmVersionMin || !(whole || in_order)) return;
+  if (what.one_tensor || content->bytes <= kSwarmBytesMin || !(whole || in_order)) return;
   const bool at_start = what.range.offset + what.range.length <= kFileStart;
   const std::uint64_t bytes = at_start ? kAheadAtStart : content->manifest.files[what.file].size;
   const auto others = shards_of(content->manifest, what.file);
@@ -176,8 +176,10 @@ void SwarmReads::begin(const Shard& shard) {
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
     const TransferPlace* home = state_.table.find(extent.id);
-    if (home == nullptr || !state_.swarm.has_swarm(*home->transfer)) continue;
+    if (home == nullptr) continue;
     const auto& transfer = home->transfer;
+    transfer->is_straight = false;
+    if (!state_.swarm.has_swarm(*transfer)) continue;
     state_.queue.want_ahead(
         transfer, units_in(transfer->plan, {home->offset, std::min(extent.id.length, bytes - extent.offset)}));
   }

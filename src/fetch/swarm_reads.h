@@ -53,7 +53,7 @@ class SwarmReads {
   void wake() { worker_.wake(); }  // also under the mutex of FetchState
   // A reader asks for a range. If it asks for all bytes of a shard of a large version, the other shards are fetched
   // too. While other nodes fetch the version, so are the rest and the other shards of a shard that is read from the
-  // start.
+  // start. A read of one tensor changes nothing.
   void note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what);
   // Reads an offered unit that SwarmFetch::take_offer() has returned.
   void read(std::shared_ptr<OfferedUnit> unit);
