@@ -259,6 +259,7 @@ Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
 void Fetcher::set_policy(const FetchPolicy& policy) {
   bases_.allow(policy.sparse);
   room_.set_bound(policy.cache_max);
+  if (swarming_) swarming_->expect_others(policy.expect_others);
   const MutexLock lock(state_.mutex);
   cold_ = policy.cold;
   state_.keep.notify_one();

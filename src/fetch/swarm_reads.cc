@@ -125,6 +125,16 @@ void SwarmReads::note_read(const std::shared_ptr<const DecodedVersion>& content,
   worker_.wake();
 }
 
+void SwarmReads::expect_others(bool expected) {
+  const MutexLock lock(state_.mutex);
+  expects_others_ = expected;
+  worker_.wake();
+}
+
+bool SwarmReads::has_partners(const Digest& manifest) const {
+  return expects_others_ || swarms_.has_partners(manifest);
+}
+
 // Drops shards that are begun, and those of versions of which nobody wants a unit any more: their readers have gone.
 void SwarmReads::drop_past_shards() {
   std::erase_if(shards_, [&](Shards& one) WEFT_REQUIRES(state_.mutex) {
@@ -142,9 +152,9 @@ std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
   if (state_.ending) return {};
   for (Shards& one : shards_) {
     const Digest& manifest = one.content->row.manifest;
-    if (one.read && swarms_.has_partners(manifest)) return std::exchange(one.read, std::nullopt);
+    if (one.read && has_partners(manifest)) return std::exchange(one.read, std::nullopt);
     if (!state_.swarm.has_joined(manifest) || state_.swarm.transfers(manifest) >= kTransfersMax) continue;
-    if (one.others.empty() || !(one.whole || swarms_.has_partners(manifest))) continue;
+    if (one.others.empty() || !(one.whole || has_partners(manifest))) continue;
     const std::uint32_t file = one.others.front();
     one.others.pop_front();
     return Shard{one.content, file, one.content->manifest.files[file].size};

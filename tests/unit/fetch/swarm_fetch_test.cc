@@ -279,6 +279,20 @@ TEST_CASE("a reader in order has its file fetched ahead while other nodes fetch 
   CHECK(scene.source->offered == 3);
 }
 
+TEST_CASE("a reader in order has its file fetched ahead if other nodes are expected") {
+  Scene scene;
+  scene.options.patience = kPatience;
+  scene.open();
+  scene.read_by_swarm(0, kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == 2; }));
+  FetchPolicy policy;
+  policy.expect_others = true;
+  scene.fetcher->set_policy(policy);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks; }));
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.source->offered == 1);
+}
+
 TEST_CASE("a file that is fetched ahead does not evict what the cache has") {
   Scene scene;
   scene.options.patience = kPatience;

@@ -152,6 +152,14 @@ TEST_CASE("a reader in order has its shard and then the others fetched ahead, bu
   CHECK(one.swarms.asked() == std::vector{one.shards.blob(1), one.shards.blob(0), one.shards.blob(2)});
 }
 
+TEST_CASE("a reader in order that expects other nodes has its shard and then the others fetched ahead") {
+  Parts one;
+  one.reads.expect_others(true);
+  one.read(1, 1, kDigestChunk);
+  CHECK(one.swarms.wait_until([&] { return one.swarms.wanted().size() == 3 * kEach; }));
+  CHECK(one.swarms.asked() == std::vector{one.shards.blob(1), one.shards.blob(0), one.shards.blob(2)});
+}
+
 TEST_CASE("a reader of one tensor has nothing else fetched") {
   Parts one;
   one.swarms.partners = true;
