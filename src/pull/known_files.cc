@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kSameNameMax = 32;           // versions of this name that are read
 constexpr std::size_t kOthersMax = 1024;           // versions of other names
+constexpr std::size_t kFetchedMax = 64;            // of these: manifests that are fetched
 constexpr std::uint64_t kTensorsMax = 8'000'000;   // in all of them
 constexpr std::uint64_t kReusableMin = 1U << 20U;  // a smaller file is copied: the formats may want to see it
 constexpr std::size_t kReadStep = 1U << 20U;
@@ -52,26 +53,34 @@ Status each_file(Store& store, const Manifest& manifest, const Visit& visit) {
   });
 }
 
+// A version whose manifest has been read.
+struct ReadVersion {
+  const VersionRow& row;
+  const Manifest& manifest;
+};
+
 // Returns the blobs of the extents that contain these bytes of a file, and how many bytes of them to skip.
-std::pair<std::vector<ContentId>, std::uint64_t> blobs_of(const File& file, Range bytes) {
-  std::pair<std::vector<ContentId>, std::uint64_t> found;
+std::pair<std::vector<ColdBlob>, std::uint64_t> blobs_of(const ReadVersion& version, const File& file, Range bytes) {
+  std::pair<std::vector<ColdBlob>, std::uint64_t> found;
+  if (bytes.length == 0) return found;  // an empty file may lie in a bundle that is not there
+  const auto number = static_cast<std::uint32_t>(&file - version.manifest.files.data());
   for (const Extent& extent : file.extents) {
     if (extent.offset + extent.id.length <= bytes.offset || extent.offset >= bytes.offset + bytes.length) continue;
     if (found.first.empty()) found.second = bytes.offset - extent.offset;
-    found.first.push_back(extent.id);
+    found.first.push_back({extent.id, {version.row.id, number, extent.offset}});
   }
   return found;
 }
 
-KnownFile known_bytes(const VersionRow& row, const std::string& path, const File& holder, Range bytes) {
-  auto [blobs, skip] = blobs_of(holder, bytes);
-  return {path, spec_of(row), path, bytes.length, std::move(blobs), skip, false};
+KnownFile known_bytes(const ReadVersion& version, const std::string& path, const File& holder, Range bytes) {
+  auto [blobs, skip] = blobs_of(version, holder, bytes);
+  return {path, spec_of(version.row), path, bytes.length, std::move(blobs), skip, false};
 }
 
 // Reads the stored bytes, and returns true if they have the digest that the hub lists. Errors as read_known().
 Result<bool> is_content_of(Store& store, const KnownFile& known, const HubFile& wanted) {
   HubDigest digest(wanted);
-  WEFT_CHECK(read_known(store, known, [&](std::span<const std::byte> part) -> Status {
+  WEFT_CHECK(read_known(store, nullptr, known, [&](std::span<const std::byte> part) -> Status {
     digest.update(part);
     return {};
   }));
@@ -101,7 +110,7 @@ Result<std::optional<VersionRow>> version_of_commit(Store& store, ManifestResolv
         const auto file = std::ranges::lower_bound(files, path, {}, &HubFile::path);
         if (file == files.end() || file->path != path || file->size != bytes.length) return;
         if (!file->sha256 || !sha256)
-          unsure.push_back({&*file, known_bytes(*row, path, holder, bytes)});
+          unsure.push_back({&*file, known_bytes({*row, manifest}, path, holder, bytes)});
         else if (file->sha256 == sha256)
           ++same;
       }));
@@ -153,11 +162,19 @@ auto list_of(const std::string& name) {
   };
 }
 
+// Returns where to fetch the first byte of the file that this node lacks; nothing if it has all.
+Result<std::optional<BlobHome>> first_absent(Store& store, const KnownFile& known) {
+  WEFT_TRY(const auto snapshot, store.snapshot());
+  for (const ColdBlob& blob : known.blobs)
+    if (!snapshot->find_blob(blob.id).ok()) return std::optional(blob.home);
+  return std::optional<BlobHome>();
+}
+
 // One thread.
 class KnownSearch {
  public:
-  KnownSearch(Store& store, ManifestResolver& resolver, const KnownQuery& query)
-      : store_(store), resolver_(resolver), query_(query), found_(query.files.size()) {
+  KnownSearch(Store& store, ColdReads& reads, const KnownQuery& query)
+      : store_(store), reads_(reads), query_(query), found_(query.files.size()) {
     for (std::size_t i = 0; i < query.files.size(); ++i)
       if (query.files[i].sha256) by_sha256_[*query.files[i].sha256].push_back(i);
   }
@@ -184,18 +201,41 @@ class KnownSearch {
     return {};
   }
 
+  // Fetches the manifests of pulled versions first: they are the likely ones.
   Status search_others() {
-    WEFT_TRY(const auto rows, newest(list_models(), kOthersMax));
+    WEFT_TRY(auto rows, newest(list_models(), kOthersMax));
+    std::erase_if(rows, [this](const VersionRow& row) { return row.model_name == query_.name; });
+    WEFT_CHECK(search_here(rows));
+    std::ranges::stable_partition(rows, [](const VersionRow& row) { return !row.source.empty(); });
+    return search_elsewhere(rows);
+  }
+
+  Status search_here(std::span<const VersionRow> rows) {
     for (const VersionRow& row : rows) {
       if (!lacks_lfs()) return {};
-      bool is_bare = false;
-      {
-        WEFT_TRY(const auto snapshot, store_.snapshot());
-        WEFT_TRY(is_bare, snapshot->is_bare(row.id));
-      }
-      if (!is_bare && row.model_name != query_.name) WEFT_CHECK(search(row, false));
+      WEFT_TRY(const bool bare, is_bare(row));
+      if (!bare) WEFT_CHECK(search(row, false));
     }
     return {};
+  }
+
+  // Ends when no node gives what it is asked for, so that nodes that are away cost one wait.
+  Status search_elsewhere(std::span<const VersionRow> rows) {
+    std::size_t fetched = 0;
+    for (const VersionRow& row : rows) {
+      if (!lacks_lfs() || !others_give_ || fetched == kFetchedMax) return {};
+      WEFT_TRY(const bool bare, is_bare(row));
+      if (!bare) continue;
+      ++fetched;
+      WEFT_TRY(const bool is_read, search(row, false));
+      if (!is_read) return {};
+    }
+    return {};
+  }
+
+  Result<bool> is_bare(const VersionRow& row) const {
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    return snapshot->is_bare(row.id);
   }
 
   // Returns the newest live versions of the listed models, the newest first.
@@ -218,68 +258,94 @@ class KnownSearch {
     return rows;
   }
 
-  // A version that is removed meanwhile, or cannot be read, has nothing.
-  Status search(const VersionRow& row, bool same_name) {
+  // Returns false if no manifest can be read: the version was removed meanwhile, or no node gives it.
+  Result<bool> search(const VersionRow& row, bool same_name) {
     tensors_ += row.tensors;
-    if (tensors_ > kTensorsMax || !seen_.insert(row.manifest).second) return {};
-    const auto manifest = load_manifest(store_, resolver_, row);
-    if (!manifest.ok()) return manifest.error().code == Errc::cancelled ? Status{manifest.error()} : Status{};
+    if (tensors_ > kTensorsMax || !seen_.insert(row.manifest).second) return true;
+    const auto manifest = load_manifest(store_, reads_, row);
+    if (!manifest.ok() && manifest.error().code == Errc::cancelled) return manifest.error();
+    if (!manifest.ok()) return false;
+    const ReadVersion version{row, *manifest};
     const std::vector<bool> lenders = lenders_of(*manifest);
     for (const File& file : published_files(*manifest)) {
       const bool lends = lenders[static_cast<std::size_t>(&file - manifest->files.data())];
       const Range whole{0, file.size};
       const auto same = file.sha256 ? by_sha256_.find(*file.sha256) : by_sha256_.end();
       if (same != by_sha256_.end())
-        for (const std::size_t number : same->second) note(number, row, *manifest, file, lends);
-      if (same_name) guess(row, file.path, file, whole);
+        for (const std::size_t number : same->second) note(number, version, file, lends);
+      if (same_name) guess(version, file.path, file, whole);
     }
-    if (!same_name) return {};
+    if (!same_name) return true;
     const auto visited = each_small_file(store_, *manifest, [&](const SmallFile& small) -> Status {
-      guess(row, small.path, files_of(*manifest, FileRole::bundle)[small.bundle], small.bytes);
+      guess(version, small.path, files_of(*manifest, FileRole::bundle)[small.bundle], small.bytes);
       return {};
     });
-    return visited.ok() || visited.error().code != Errc::cancelled ? Status{} : visited;
+    if (!visited.ok() && visited.error().code == Errc::cancelled) return visited.error();
+    return true;
   }
 
-  void note(std::size_t number, const VersionRow& row, const Manifest& manifest, const File& file, bool lends) {
+  void note(std::size_t number, const ReadVersion& version, const File& file, bool lends) {
     const HubFile& wanted = query_.files[number];
     if (found_[number] || wanted.size != file.size) return;
-    KnownFile& known = found_[number].emplace();
-    known = {wanted.path, spec_of(row), file.path, file.size, {}, 0, false};
-    known.is_reusable = row.kind == query_.kind && !lends && is_reusable(manifest, file, wanted.path);
-    known.blobs = blobs_of(file, {0, file.size}).first;
+    KnownFile known = known_bytes(version, file.path, file, {0, file.size});
+    known.path = wanted.path;
+    known.is_reusable = version.row.kind == query_.kind && !lends && is_reusable(version.manifest, file, wanted.path);
+    if (can_be_read(known)) found_[number] = std::move(known);
+  }
+
+  // True if this node has the bytes, or another node gives one of this version that is not here. After a node that
+  // gives nothing, no other one is asked.
+  bool can_be_read(const KnownFile& known) {
+    const auto absent = first_absent(store_, known);
+    if (!absent.ok() || !*absent) return absent.ok();
+    const BlobHome& home = **absent;
+    if (!others_give_ || home.version == given_) return others_give_;
+    others_give_ = reads_.bring({home.version, home.file, {home.offset, 1}, 0, false}).ok();
+    if (others_give_) given_ = home.version;
+    return others_give_;
   }
 
   // A file of the same path and size may be the same file: these bytes of `file` tell.
-  void guess(const VersionRow& row, const std::string& path, const File& file, Range bytes) {
+  void guess(const ReadVersion& version, const std::string& path, const File& file, Range bytes) {
     const auto wanted = std::ranges::lower_bound(query_.files, path, {}, &HubFile::path);
     if (wanted == query_.files.end() || wanted->path != path) return;
     if (wanted->size != bytes.length || bytes.length == 0) return;
     auto& found = found_[static_cast<std::size_t>(wanted - query_.files.begin())];
     if (found || (wanted->sha256 && file.sha256)) return;  // their SHA-256 would have told
-    KnownFile known = known_bytes(row, path, file, bytes);
+    KnownFile known = known_bytes(version, path, file, bytes);
     const auto equal = is_content_of(store_, known, *wanted);
     if (equal.ok() && *equal) found = std::move(known);
   }
 
   Store& store_;
-  ManifestResolver& resolver_;
+  ColdReads& reads_;
   const KnownQuery& query_;
   std::unordered_map<Digest, std::vector<std::size_t>> by_sha256_;  // numbers of files
   std::vector<std::optional<KnownFile>> found_;                     // by number
   std::set<Digest> seen_;                                           // manifests
   std::uint64_t tensors_ = 0;                                       // of the versions that were searched
+  bool others_give_ = true;  // other nodes have given all that they were asked for
+  VersionId given_ = 0;      // the last version of which they have given a byte; 0: none
 };
+
+Result<std::shared_ptr<OpenFile>> open_known(Store& store, ColdReads* reads, const KnownFile& known) {
+  const std::string where = fmt::format("{} of {}", known.from, known.version);
+  std::vector<ContentId> ids;
+  for (const ColdBlob& blob : known.blobs) ids.push_back(blob.id);
+  auto open = open_blobs(store, where, "", ids);
+  if (open.ok() || open.error().code != Errc::absent || reads == nullptr) return open;
+  return open_cold(store, {reads, ColdPolicy::stream}, where, "", known.blobs);
+}
 
 }  // namespace
 
-Result<std::vector<KnownFile>> known_files(Store& store, ManifestResolver& resolver, const KnownQuery& query) {
-  return KnownSearch(store, resolver, query).run();
+Result<std::vector<KnownFile>> known_files(Store& store, ColdReads& reads, const KnownQuery& query) {
+  return KnownSearch(store, reads, query).run();
 }
 
-Status read_known(Store& store, const KnownFile& known, const ByteSink& sink) {
+Status read_known(Store& store, ColdReads* reads, const KnownFile& known, const ByteSink& sink) {
   if (known.size == 0) return {};
-  WEFT_TRY(const auto open, open_blobs(store, fmt::format("{} of {}", known.from, known.version), "", known.blobs));
+  WEFT_TRY(const auto open, open_known(store, reads, known));
   std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadStep, known.size));
   for (std::uint64_t at = 0; at < known.size;) {
     const auto step = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), known.size - at));

@@ -8,8 +8,8 @@
 
 #include "http/client/http_client.h"
 #include "hub/hub_listing.h"
+#include "reading/cold_file.h"
 #include "weft/bytes/cold.h"
-#include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store/store.h"
 #include "weft/store_rows.h"
@@ -29,7 +29,7 @@ struct KnownFile {
   std::string version;  // MODEL@N
   std::string from;     // the path in the version
   std::uint64_t size = 0;
-  std::vector<ContentId> blobs;  // that contain the bytes, from `skip` on
+  std::vector<ColdBlob> blobs;  // that contain the bytes, from `skip` on
   std::uint64_t skip = 0;
   bool is_reusable = false;  // as ImportOptions::stored; else the import has to read a copy
 };
@@ -43,11 +43,16 @@ struct KnownQuery {
 // there, is found by its path and size in a version of the same name, and its stored bytes are read and hashed.
 //
 // No index has the SHA-256 of files, so the manifests of live versions are read: the newest of this name, then the
-// newest of the others, until all files are found or a bound is reached. Manifests of other names that are not on this
-// node are not fetched.
-Result<std::vector<KnownFile>> known_files(Store& store, ManifestResolver& resolver, const KnownQuery& query);
+// newest of the others, until all files are found or a bound is reached. In a cluster, the last ones are those of other
+// names whose manifests `reads` has to fetch: 64 at most, those of pulled versions first, and none after one that no
+// node gives.
+//
+// A file in LFS whose bytes are on other nodes is known if `reads` gives a byte of its version that this node lacks.
+// Once it has not given one, only files whose bytes are here are known.
+Result<std::vector<KnownFile>> known_files(Store& store, ColdReads& reads, const KnownQuery& query);
 
-// Gives the sink the stored bytes. Errc::absent: this node lacks some. The caller verifies them.
-Status read_known(Store& store, const KnownFile& known, const ByteSink& sink);
+// Gives the sink the stored bytes. `reads` fetches those that this node lacks; null: Errc::absent then. The caller
+// verifies them.
+Status read_known(Store& store, ColdReads* reads, const KnownFile& known, const ByteSink& sink);
 
 }  // namespace weft

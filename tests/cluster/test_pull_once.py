@@ -1,4 +1,5 @@
 """A cluster pulls a repository once, whichever nodes ask for it."""
+import json
 import signal
 import subprocess
 
@@ -29,8 +30,8 @@ def repository(tmp_path):
     return area
 
 
-def start(node, hub, *words):
-    return subprocess.Popen([WEFT, "--store", node.store.path, "pull", "hf:org/bert", *words], text=True,
+def start(node, hub, *words, source="hf:org/bert"):
+    return subprocess.Popen([WEFT, "--store", node.store.path, "pull", source, *words], text=True,
                             env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf"),
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -41,9 +42,9 @@ def ended(process, seconds_max=SECONDS_MAX * 3):
     return out, err
 
 
-def assert_has(node, repository, out):
-    node.store.weft("prefetch", "org/bert")
-    node.store.weft("export", "org/bert", out)
+def assert_has(node, repository, out, name="org/bert"):
+    node.store.weft("prefetch", name)
+    node.store.weft("export", name, out)
     assert files_below(out) == files_below(repository)
 
 
@@ -108,3 +109,50 @@ def test_a_pull_that_is_stopped_is_named_and_the_wait_can_end(three, hub, reposi
             assert first.poll() is None
         finally:
             first.kill()
+
+
+# Two repositories of the same files.
+
+
+@pytest.fixture
+def first_of_two(three, hub, repository):
+    """The node that has pulled org/bert. The files of other/copy are the same."""
+    (repository / "small.bin").write_bytes(b"small")  # the import of other/copy reads it
+    for name in ("org/bert", "other/copy"):
+        hub.add(name, repository)
+    ended(start(three[0], hub))
+    wait_until(lambda: all(node.knows("org/bert@1") for node in three), seconds_max=SECONDS_MAX)
+    return three[0]
+
+
+def copied(node, hub, *words):
+    """What a pull of other/copy reports."""
+    return json.loads(ended(start(node, hub, *words, "--json", source="hf:other/copy"))[0])
+
+
+def test_files_that_another_node_has_do_not_come_from_the_hub(three, hub, repository, first_of_two, tmp_path):
+    known = [len(data) for path, data in files_below(repository).items() if path.endswith(".bin")]
+    asked = len(hub.asked("storage"))
+    assert sum(three[1].asked().values()) == 0  # its manifest is on the first node only
+    for words in (["--check"], []):
+        report = copied(three[1], hub, *words)
+        assert (report["known_files"], report["known_bytes"]) == (len(known), sum(known))
+        assert report["received_bytes"] == report["bytes"] - sum(known)
+    assert len(hub.asked("storage")) == asked
+    assert three[1].fetched() < 4 * MIB  # no large file
+    wait_until(lambda: all(node.knows("other/copy@1") for node in three), seconds_max=SECONDS_MAX)
+    first_of_two.store.weft("rm", "org/bert@1", "--force")
+    first_of_two.store.weft("gc")
+    for node in three:
+        assert_has(node, repository, tmp_path / f"out of {node.directory.name}", "other/copy")
+
+
+@pytest.mark.parametrize("knows_manifest", [False, True], ids=["bare", "manifest"])
+def test_files_that_no_node_gives_come_from_the_hub(three, hub, repository, first_of_two, tmp_path, knows_manifest):
+    if knows_manifest:
+        three[1].store.json("info", "org/bert")
+    first_of_two.daemon.kill()
+    for words in (["--check"], []):
+        report = copied(three[1], hub, *words)
+        assert report["known_files"] == 0 and report["received_bytes"] == report["bytes"]
+    assert_has(three[1], repository, tmp_path / "out", "other/copy")

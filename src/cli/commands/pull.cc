@@ -126,6 +126,7 @@ class PullCommand final : public Command {
 
   Result<int> run(Context& context) override {
     WEFT_TRY(source_, open_source_of(context));
+    cold_ = make_cold_client(context.store_path(), false);
     WEFT_CHECK(list());
     WEFT_CHECK(look_up(context));
     if (stored_ || check_) return finish(context);
@@ -288,8 +289,14 @@ class PullCommand final : public Command {
     }
     WEFT_TRY(stored_, version_of_commit(**store, context.resolver(), name_, listing_.source.commit, files()));
     if (stored_) return {};
-    WEFT_TRY(known_, known_files(**store, context.resolver(), {name_, source_->kind(), files()}));
+    const ColdWait waiting = wait_of(context);
+    WEFT_TRY(known_, known_files(**store, *cold_, {name_, source_->kind(), files()}));
     return {};
+  }
+
+  // An interrupt ends the waits for other nodes.
+  static ColdWait wait_of(const Context& context) {
+    return ColdWait([&interrupt = context.environment().interrupt] { return interrupt == 0; });
   }
 
   const KnownFile* known_at(std::string_view path) const {
@@ -316,8 +323,10 @@ class PullCommand final : public Command {
     if (source_->kind() == VersionKind::model)
       options.into_import = [this](const HubFile& file) { return known_at(file.path) == nullptr; };
     options.known = [&](const HubFile& file, const ByteSink& sink) -> Status {
+      const ColdWait waiting = wait_of(context);
       const KnownFile* known = known_at(file.path);
-      return known == nullptr ? Status{Error{Errc::not_found, file.path}} : read_known(*store, *known, sink);
+      return known == nullptr ? Status{Error{Errc::not_found, file.path}}
+                              : read_known(*store, cold_.get(), *known, sink);
     };
     ProgressBar bar = context.progress();
     WEFT_TRY(receiving_, Receiving::begin(*source_, std::move(options), wanted_, area, bar, failed_));
@@ -474,6 +483,7 @@ class PullCommand final : public Command {
   // Of run():
   std::unique_ptr<PullClaim> claim_;  // null without a daemon
   std::unique_ptr<PullSource> source_;
+  std::unique_ptr<ColdReads> cold_;  // of the store's weftd
   PullListing listing_;
   std::uint64_t bytes_ = 0;
   std::optional<VersionRow> stored_;  // the version that has the commit
