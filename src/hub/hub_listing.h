@@ -21,6 +21,9 @@ struct HubRevision {
   std::string commit;  // 40 hexadecimal digits
   bool is_private = false;
   bool is_gated = false;  // a user has to accept terms
+
+  // Returns Provenance::access of a version with these files.
+  std::string access() const { return is_private ? "private" : is_gated ? "gated" : ""; }
 };
 // Parses the answer about a revision. Errc::invalid. `where` begins messages.
 Result<HubRevision> parse_hub_revision(std::string_view json, std::string_view where);

@@ -149,11 +149,14 @@ TEST_CASE("revision: the commit, and whether the repository is for everybody") {
   CHECK(open.commit == kSha1);
   CHECK_FALSE(open.is_private);
   CHECK_FALSE(open.is_gated);
+  CHECK(open.access().empty());
   const HubRevision closed = must(parse_hub_revision(
       fmt::format(R"({{"sha":"{}","private":true,"gated":"manual","x":{{"private":false,"gated":false}}}})", kSha1),
       kWhere));
   CHECK(closed.is_private);
   CHECK(closed.is_gated);
+  CHECK(closed.access() == "private");
+  CHECK(HubRevision{kSha1, false, true}.access() == "gated");
 }
 
 TEST_CASE("revision: answers without a commit are refused") {
