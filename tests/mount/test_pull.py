@@ -575,11 +575,13 @@ def test_a_gated_repository_needs_a_token_which_stays_secret(store, hub, reposit
     (home / "token").write_text(TOKEN + "\n")
     done = pull(store, hub, "hf:org/gated", HF_HOME=str(home))
     assert "every user who can read the store" in done.stderr
+    again = pull(store, hub, "hf:org/gated", HF_HOME=str(home))
+    assert "nothing received" in again.stdout and "every user who can read the store" in again.stderr
     assert store.json("info", "org/gated")["source"]["access"] == "gated"
     assert_version_is(store, tmp_path, "org/gated", repository)
     assert {one.token for one in hub.asked("hub")} == {None, TOKEN}
     assert {one.headers.get("authorization") for one in hub.asked("storage")} == {None}
-    assert TOKEN not in done.stdout + done.stderr
+    assert TOKEN not in done.stdout + done.stderr + again.stdout + again.stderr
     assert all(TOKEN.encode() not in path.read_bytes() for path in store.path.rglob("*") if path.is_file())
 
 

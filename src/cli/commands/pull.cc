@@ -392,9 +392,7 @@ class PullCommand final : public Command {
   Result<int> show(const Context& context, const ImportReport& report) const {
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
-    if (!listing_.source.access.empty())
-      context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(),
-                               listing_.source.access));
+    note_access(context);
     if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
     print_import(context, report, options_.dataset);
     context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
@@ -403,11 +401,18 @@ class PullCommand final : public Command {
     return kExitDone;
   }
 
+  void note_access(const Context& context) const {
+    const std::string& access = listing_.source.access;
+    if (access.empty()) return;
+    context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(), access));
+  }
+
   // Without a new version. Sets the tags that the stored one lacks, unless --check is given.
   Result<int> finish(const Context& context) {
     const VersionRow* row = stored_ ? &*stored_ : nullptr;
     if (row == nullptr) received_.bytes = bytes_ - known_bytes();
     if (row != nullptr && !check_) WEFT_CHECK(set_tags(context, *row));
+    if (row != nullptr) note_access(context);
     if (context.json) return print_json(context, row, nullptr);
     const std::string count = count_of(files().size(), "file");
     if (row == nullptr)
