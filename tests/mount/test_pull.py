@@ -605,6 +605,10 @@ def test_urls(store, hub, repository, tmp_path):
     assert_refused(pull(store, hub, *words, check=False), "--name", code=2)
     assert_refused(pull(store, hub, *urls, "--name", "m", check=False), "--sha256", code=2)
     assert_refused(pull(store, hub, urls[0], "--sha256", "12", "--name", "m", check=False), "64", code=2)
+    for option in ("--include", "--exclude"):
+        assert_refused(pull(store, hub, *words, "--name", "m", option, "*.json", check=False), "--include", "--exclude",
+                       "URL", code=2)
+    assert hub.asked() == []
     report = pulled(store, hub, *words, "--name", "m", HF_TOKEN=TOKEN)
     assert (report["made"], report["files"], report["commit"]) == (True, 2, "")
     source = store.json("info", "m")["source"]

@@ -49,9 +49,9 @@ constexpr CommandInfo kPullInfo = {
         "\n"
         "A SOURCE may also be one or more URLs of files, each with its --sha256.\n"
         "\n"
-        "--include and --exclude select files by their paths. '*' stands for any run of\n"
-        "bytes, also of '/', '?' for any byte and [a-z] for one of a set. A pattern that\n"
-        "ends with '/' selects everything below that directory.\n"
+        "--include and --exclude select files of a repository by their paths. '*' stands\n"
+        "for any run of bytes, also of '/', '?' for any byte and [a-z] for one of a set.\n"
+        "A pattern that ends with '/' selects everything below that directory.\n"
         "\n"
         "The variables HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_OFFLINE,\n"
         "HTTPS_PROXY and NO_PROXY have the same effects as for the hub's own programs. The\n"
@@ -107,6 +107,8 @@ class PullCommand final : public Command {
     if (is_hub_ && sources_.size() > 1)
       return Error{Errc::invalid, fmt::format("expected one repository, got {} too", printable(sources_[1]))};
     if (is_hub_ && !sha256_.empty()) return Error{Errc::invalid, "--sha256: expected with URLs alone"};
+    if (!is_hub_ && !(filter_.include.empty() && filter_.exclude.empty()))
+      return Error{Errc::invalid, "--include and --exclude: expected with a repository alone, got a URL"};
     if (is_hub_) {
       WEFT_TRY(repository_, parse_hub_source(sources_.front(), kind));
       if (dataset_ && repository_.repository.kind != VersionKind::dataset)
