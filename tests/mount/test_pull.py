@@ -474,7 +474,13 @@ def test_trouble_that_passes(store, hub, repository, tmp_path, trouble):
     ("listed", {"path": "README.md", "row": {"path": "config.json"}}, ["config.json"]),
     ("body", {"path": "*/tree/*", "body": b"{}"}, ["hf:org/bert"]),
     ("link", {"path": "*/tree/*", "to": "http://127.0.0.3/"}, ["127.0.0.3"]),
-], ids=["LFS", "git", "long", "whole", "gzip", "file:", "size", "..", "twice", "no list", "link"])
+    ("body", {"path": "*/tree/*", "size": 1 << 30}, ["at most"]),
+    ("body", {"path": "*/revision/*", "size": 1 << 30}, ["at most"]),
+    ("redirect", {"path": "*.safetensors", "to": "/org/bert/resolve/main/model.safetensors"},
+     ["model.safetensors", "redirects"]),
+    ("status", {"path": "*/tree/*", "status": 429, "fields": {"Retry-After": "1"}}, ["429"]),
+], ids=["LFS", "git", "long", "whole", "gzip", "file:", "size", "..", "twice", "no list", "link",
+        "list of 1 GiB", "revision of 1 GiB", "circle", "429"])
 def test_bad_answers_are_refused_by_name_and_publish_nothing(store, hub, repository, kind, arguments, words):
     hub.add("org/bert", repository)
     hub.trouble(kind, **arguments)
