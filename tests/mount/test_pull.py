@@ -277,9 +277,14 @@ def test_an_interrupted_pull_goes_on(store, hub, tmp_path):
     assert process.returncode == 130 and time.monotonic() - begin < 10
     assert said.splitlines()[-1].startswith("weft: interrupted, the store is as it was")
     assert is_unchanged(store)
+    kept = {path: path.stat().st_mtime_ns for path in (store.path / "pulls").rglob("*")}
+    expected = pulled(store, hub, "hf:org/bert", "--check")
+    assert "received earlier" in pull(store, hub, "hf:org/bert", "--check").stdout
+    assert {path: path.stat().st_mtime_ns for path in (store.path / "pulls").rglob("*")} == kept
     hub.pace, before = None, hub.sent["storage"]
     report = pulled(store, hub, "hf:org/bert")
     assert report["resumed_bytes"] >= 4 * MIB
+    assert all(report[name] == expected[name] for name in ("received_bytes", "resumed_bytes"))
     assert report["received_bytes"] == report["bytes"] - report["resumed_bytes"]
     assert hub.sent["storage"] + hub.sent["hub"] >= report["bytes"] > hub.sent["storage"] - before
     assert_version_is(store, tmp_path, "org/bert", area)

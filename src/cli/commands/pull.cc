@@ -21,6 +21,7 @@
 #include "pull/pull_follower.h"
 #include "pull/pull_names.h"
 #include "pull/pull_source.h"
+#include "pull/received_note.h"
 #include "pull/receiving.h"
 #include "weft/programs/operations.h"
 
@@ -364,18 +365,31 @@ class PullCommand final : public Command {
     const std::string store = context.store_path();
     if (const auto there = stat_file(store); !there.ok() && there.error().code == Errc::not_found)
       WEFT_CHECK(context.open_or_create());
+    WEFT_TRY(const std::string home, home_of_pulls(context));
+    if (home != store) WEFT_CHECK(make_directories(home, 0700));
+    WEFT_TRY(const SafePath directory, SafePath::open_owned(home));
+    if (home != store) WEFT_CHECK(remove_old_pulls(directory / kPullsFolder, kDraftsKept));
+    return directory / kPullsFolder;
+  }
+
+  static Result<std::string> home_of_pulls(const Context& context) {
+    const std::string store = context.store_path();
     WEFT_TRY(const struct stat st, stat_file(store));
-    if (st.st_uid == own_user()) {
-      WEFT_TRY(const SafePath directory, SafePath::open_owned(store));
-      return directory / kPullsFolder;
-    }
+    if (st.st_uid == own_user()) return store;
     const auto variable = [&](const char* name) { return context.environment().variable(name).value_or(""); };
     const std::string cache = variable("XDG_CACHE_HOME");
-    const std::string own = (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
-    WEFT_CHECK(make_directories(own, 0700));
-    WEFT_TRY(const SafePath directory, SafePath::open_owned(own));
-    WEFT_CHECK(remove_old_pulls(directory / kPullsFolder, kDraftsKept));
-    return directory / kPullsFolder;
+    return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
+  }
+
+  // Returns the bytes of unknown_files() that an earlier pull has received here.
+  std::uint64_t received_earlier(const Context& context) const {
+    const auto home = home_of_pulls(context);
+    const auto directory = home.ok() ? SafePath::open_owned(*home) : Result<SafePath>(home.error());
+    std::uint64_t bytes = 0;
+    if (!directory.ok()) return bytes;
+    const SafePath area = *directory / kPullsFolder / source_->key();
+    for (const HubFile& file : unknown_files()) bytes += received_bytes(area / kPullFiles, area / kPullNotes, file);
+    return bytes;
   }
 
   Result<ImportReport> import(const Context& context) {
@@ -412,14 +426,19 @@ class PullCommand final : public Command {
   // Without a new version. Sets the tags that the stored one lacks, unless --check is given.
   Result<int> finish(const Context& context) {
     const VersionRow* row = stored_ ? &*stored_ : nullptr;
-    if (row == nullptr) received_.bytes = bytes_ - known_bytes();
+    if (row == nullptr) {
+      received_.resumed = received_earlier(context);
+      received_.bytes = bytes_ - known_bytes() - received_.resumed;
+    }
     if (row != nullptr && !check_) WEFT_CHECK(set_tags(context, *row));
     if (row != nullptr) note_access(context);
     if (context.json) return print_json(context, row, nullptr);
     const std::string count = count_of(files().size(), "file");
     if (row == nullptr)
-      context.print("{}: {}, {}: {} to receive, {} known\n", listing_.description, count, human_bytes(bytes_),
-                    human_bytes(received_.bytes), human_bytes(known_bytes()));
+      context.print("{}: {}, {}: {} to receive{}, {} known\n", listing_.description, count, human_bytes(bytes_),
+                    human_bytes(received_.bytes),
+                    received_.resumed == 0 ? "" : fmt::format(", {} received earlier", human_bytes(received_.resumed)),
+                    human_bytes(known_bytes()));
     else
       context.print("{} has {} of {} already: nothing {}\n", spec_of(*row), count, listing_.description,
                     check_ ? "to receive" : "received");
