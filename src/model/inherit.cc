@@ -86,6 +86,7 @@ class Composer {
       if (old.extent != kNoExtent) {
         Extent& extent = file.extents[old.extent];
         if (const Extent& changed = extent_of(given, tensor); changed.id != extent.id) {
+          WEFT_CHECK(check_takes_bytes(file, tensor, place));
           extent = {extent.offset, changed.id, changed.head};
           file.sha256.reset();
         }
@@ -100,6 +101,14 @@ class Composer {
                                  other_format ? "only a safetensors file can take another" : "--add takes it"));
     rewritten_[home.file].changed[home.tensor] = {tensor, extent_of(given, tensor)};
     return {};
+  }
+
+  // The other formats may have sums of the bytes, as archives do.
+  Status check_takes_bytes(const File& file, const Tensor& tensor, const std::string& place) const {
+    if (file.format == kFormat || file.format == "gguf" || file.format == "npy") return {};
+    return refused(place, fmt::format("tensor \"{}\": expected it in a file of safetensors, GGUF or npy, got {} of {} "
+                                      "({}); publish the whole file",
+                                      printable(tensor.name), file.path, in_.base_name, file.format));
   }
 
   Status add_tensor(const File& given, const Tensor& tensor, const std::string& place) {

@@ -29,6 +29,7 @@ using Value = Pickle::Value;
 
 constexpr std::string_view kLegacyMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::int64_t kLegacyVersion = 1001;
+constexpr char kProtocol = '\x80';  // the opcode at the begin of pickles since protocol 2
 
 Error broken_legacy(std::string what) {
   return Error{Errc::unsupported, std::move(what)};
@@ -55,7 +56,8 @@ class TorchLegacy {
   Layout layout_;
   TorchTensors tensors_;
   std::optional<Pickle> pickle_;
-  bool is_torch_ = false;  // the file has the magic number
+  bool is_torch_ = false;      // the file has the magic number
+  bool has_protocol_ = false;  // the file begins with kProtocol
   Value value_ = Pickle::kNone, keys_ = Pickle::kNone;
   std::unordered_map<std::string_view, TorchStorageId> ids_;  // by key; views of the pickle
   std::unordered_map<std::string_view, Range> places_;        // by key
@@ -69,6 +71,8 @@ Result<Layout> TorchLegacy::read() {
   if (done.ok()) {
     layout_.format = is_torch_ ? "torch legacy" : "pickle";
     tensors_.finish();
+  } else if (pickle_->globals().empty() && !has_protocol_) {
+    return Layout{};  // any file may begin like a pickle
   } else {
     layout_ = unread_layout(done.error());
   }
@@ -94,6 +98,7 @@ Status TorchLegacy::load(std::uint64_t bytes) {
   pickle_.reset();
   std::string text(static_cast<std::size_t>(bytes), '\0');
   WEFT_CHECK(file_.read(0, std::as_writable_bytes(std::span(text))));
+  has_protocol_ = text.starts_with(kProtocol);
   pickle_.emplace(std::move(text));
   return {};
 }
@@ -182,16 +187,31 @@ Result<Range> TorchLegacy::place_storage(Value key, std::uint64_t& at) {
   return place;
 }
 
+// True if programs load files of such names as pickles.
+bool has_pickle_name(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kEndings = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"};
+  return std::ranges::any_of(kEndings, [name](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// True if a pickle that begins so names a global, or is sound as far as it is here.
+bool may_name_globals(std::span<const std::byte> head) {
+  Pickle pickle(std::string(reinterpret_cast<const char*>(head.data()), head.size()));
+  static_cast<void>(pickle.read_next());
+  return !pickle.globals().empty() || pickle.ran_out();
+}
+
 class TorchLegacyFormat final : public Format {
  public:
   std::string_view name() const override { return "pickle"; }
 
-  // No text begins with these bytes. The third one is the first opcode of a value, or of a frame.
-  bool claims(std::string_view /*file_name*/, std::span<const std::byte> head) const override {
+  // No text begins with the opcode of a protocol. The third byte is the first opcode of a value, or of a frame. Python
+  // loads pickles with other beginnings too, and those before protocol 2 have none.
+  bool claims(std::string_view file_name, std::span<const std::byte> head) const override {
     constexpr std::string_view kFirstOpcodes = "\x95\x8a\x8c\x88\x89}])(NKMJGXUCBc";
-    if (head.size() < 3 || head[0] != std::byte{0x80}) return false;
-    if (head[1] < std::byte{2} || head[1] > std::byte{5}) return false;
-    return kFirstOpcodes.find(static_cast<char>(head[2])) != std::string_view::npos;
+    if (head.size() < 3) return false;
+    const bool has_protocol = static_cast<char>(head[0]) == kProtocol && head[1] <= std::byte{5};
+    if (has_protocol && kFirstOpcodes.find(static_cast<char>(head[2])) != std::string_view::npos) return true;
+    return (has_protocol || has_pickle_name(file_name)) && may_name_globals(head);
   }
 
   Result<Layout> parse(FormatInput& files) const override { return TorchLegacy(files.main()).read(); }

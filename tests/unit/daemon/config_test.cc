@@ -225,12 +225,9 @@ TEST_CASE("a reload keeps the settings that are not reloadable") {
                                 {"cold", {{"auto"}, ""}},    {"listen", {{"10.0.0.7"}, ""}},
                                 {"key_file", {{"/k"}, ""}},  {"etcd.endpoints", {{"http://a:2379"}, ""}},
                                 {"control.gc", {{"12"}, ""}}};
-  const SettingValues after = {{"store", {{"/s"}, ""}},
-                               {"origin", {{"/p"}, ""}},
-                               {"cold", {{"fetch"}, ""}},
-                               {"location", {{"rack2"}, ""}},
-                               {"expect_others", {{"true"}, ""}},
-                               {"etcd.endpoints", {{"http://b:2379"}, ""}},
+  const SettingValues after = {{"store", {{"/s"}, ""}},           {"origin", {{"/p"}, ""}},
+                               {"cold", {{"fetch"}, ""}},         {"location", {{"rack2"}, ""}},
+                               {"expect_others", {{"true"}, ""}}, {"etcd.endpoints", {{"http://b:2379"}, ""}},
                                {"metrics_port", {{"9464"}, ""}}};
   const auto config = make_config(reloaded_values(before, after));
   REQUIRE(config.ok());

@@ -153,6 +153,29 @@ TEST_CASE("pickle files: arrays of numpy are shown, and globals are listed") {
   CHECK(parsed_torch(std::string("\x80\4") + '\0').metadata.empty());
 }
 
+TEST_CASE("pickle files: globals are listed whatever protocol and opcode a pickle begins with") {
+  const auto others = [](const std::string& bytes) {
+    const auto metadata = metadata_of(parsed_torch(bytes));
+    const auto found = metadata.find(std::string(kOtherGlobals));
+    return found == metadata.end() ? "" : found->second;
+  };
+  CHECK(others("cos\nsystem\n(S'x'\ntR.") == "os.system");
+  CHECK(others("(S'x'\nios\nsystem\n.") == "os.system");
+  CHECK(others("S'" + std::string(5000, 'x') + "'\n0cos\nsystem\n.") == "os.system");
+  CHECK(others("\x80\1cos\nsystem\n.") == "os.system");
+  CHECK(others("\x80\2I1\n0cos\nsystem\n.") == "os.system");
+  CHECK(others("\x80\4\x8d" + le64(2) + "os\x8c\6system\x93.") == "os.system");
+}
+
+TEST_CASE("pickle files: other bytes under such a name are kept without a remark") {
+  for (const std::string& bytes : {std::string(64, '\0'), std::string("X\1\2\3\4") + std::string(64, '#'),
+                                   std::string("plain text, which is not read"), std::string("(((((((((((((((((((")}) {
+    const Layout layout = parsed_torch(bytes);
+    CHECK(layout.format.empty());
+    CHECK(layout.metadata.empty());
+  }
+}
+
 TEST_CASE("legacy: truncated and changed files are read or kept") {
   const std::string good = good_file();
   for (std::size_t length = 3; length < good.size(); ++length) why_opaque(good.substr(0, length));

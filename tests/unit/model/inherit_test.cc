@@ -120,6 +120,13 @@ TEST_CASE("a tensor that the base lacks is refused, with the expected and the gi
         "/in/p.safetensors: tensor \"b\": expected it in one file of m@1, got it in model.safetensors and "
         "other.safetensors");
   }
+  SUBCASE("a format with sums of the bytes") {
+    c.base.files[1] = file_of("model.npz", {{"b"}}, "npz");
+    c.given = {{laid_out("p.safetensors", {{{"b"}, 8}})}};
+    c.refused(
+        "/in/p.safetensors: tensor \"b\": expected it in a file of safetensors, GGUF or npy, got model.npz of m@1 "
+        "(npz); publish the whole file");
+  }
   SUBCASE("another format cannot change shape") {
     c.base.files[1] = file_of("model.gguf", {{"b"}}, "gguf");
     c.add = true;
