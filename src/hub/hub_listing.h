@@ -38,7 +38,7 @@ struct HubFile {
   bool operator==(const HubFile&) const = default;
 };
 
-// The most that all pages of a listing may have together.
+// Bounds of a listing, for all pages together.
 struct HubListingBounds {
   std::uint64_t bytes = limits::kHubListingMax;
   std::size_t pages = limits::kHubPagesMax;
