@@ -22,6 +22,7 @@
 #include "pull/pull_names.h"
 #include "pull/pull_source.h"
 #include "pull/receiving.h"
+#include "weft/bytes/cold.h"
 #include "weft/programs/operations.h"
 
 namespace weft {
