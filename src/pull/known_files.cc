@@ -293,8 +293,8 @@ class KnownSearch {
     if (can_be_read(known)) found_[number] = std::move(known);
   }
 
-  // True if this node has the bytes of the file, or another node gives a byte of the version. After an error, `reads_`
-  // is not called again: each call may take seconds.
+  // True if this node has the bytes of the file, or another node gives a byte of the version. After an error, no
+  // further byte is asked for, because each call may take seconds.
   bool can_be_read(const KnownFile& known) {
     const auto absent = first_absent(store_, known);
     if (!absent.ok() || !*absent) return absent.ok();
