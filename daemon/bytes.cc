@@ -32,6 +32,7 @@ FetchPolicy policy_of(const Config& config) {
   if (config.cache_max > 0) policy.cache_max = config.cache_max;
   policy.cold = cold_policy_named(config.cold).value_or(ColdPolicy::automatic);
   policy.sparse = config.sparse == "auto";
+  policy.expect_others = config.expect_others;
   return policy;
 }
 

@@ -70,6 +70,9 @@ class Values {
     wrong(key, fmt::format("one of {}", fmt::join(words, ", ")));
     return std::string(words.front());
   }
+  bool flag(std::string_view key) const {
+    return one_of(key, std::to_array<std::string_view>({"false", "true"})) == "true";
+  }
   Grant grant(std::string_view key) const {
     auto made = parse_grant(list(key));
     if (!made.ok()) return add(key, made.error().message), Grant{};
@@ -114,6 +117,7 @@ void set_limits(const Values& values, Config& config) {
   config.cold = values.one_of("cold", std::to_array<std::string_view>({"auto", "stream", "fetch"}));
   config.follow = values.list("follow");
   config.sparse = values.one_of("sparse", std::to_array<std::string_view>({"auto", "never"}));
+  config.expect_others = values.flag("expect_others");
   config.metrics_port =
       static_cast<std::uint16_t>(values.number("metrics_port", 0, std::numeric_limits<std::uint16_t>::max()));
   config.drain = std::chrono::seconds(values.number("drain_seconds", kDrainSeconds, kDrainSecondsMax));
@@ -209,7 +213,7 @@ Config make_config(const SettingValues& given, Mistakes& mistakes) {
   Config config;
   config.store = values.text("store");
   if (config.store.empty()) values.wrong("store", "the directory of the store");
-  config.trust_store = values.one_of("trust_store", std::to_array<std::string_view>({"false", "true"})) == "true";
+  config.trust_store = values.flag("trust_store");
   config.name = values.text("name", host_name());
   config.provider = values.text("provider", "auto");
   config.log_file = values.text("log_file");

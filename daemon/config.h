@@ -26,6 +26,7 @@ struct Config {
   std::uint64_t cache_max = 0;   // bytes
   std::uint64_t memory_max = 0;  // bytes of new versions that may exist only in memory
   std::string cold, sparse;
+  bool expect_others = false;        // as FetchPolicy::expect_others
   std::vector<std::string> follow;  // models and prefixes of model names
   std::uint16_t metrics_port = 0;
   std::optional<ListenAddress> hub_listen;  // for clients of a model hub

@@ -24,6 +24,7 @@ constexpr std::array kSettings = {
     Setting{"memory_max", text, "BYTES", "bytes of new versions in memory alone (default: a quarter of it)", true},
     Setting{"cold", text, "HOW", "how to read bytes that are not local: auto, stream or fetch", true},
     Setting{"sparse", text, "HOW", "send changed tensors as differences: auto or never", true},
+    Setting{"expect_others", yes_or_no, "BOOL", "fetch as if other nodes fetched the same versions at once", true},
     Setting{"follow", list, "MODEL", "fetch new versions of MODEL, or of the models below this name, at once", true},
     Setting{"metrics_port", number, "PORT", "loopback port that serves /metrics (default: 0, none)", false},
     Setting{"drain_seconds", number, "SECONDS", "time for running requests after SIGTERM", true},

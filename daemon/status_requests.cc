@@ -93,6 +93,7 @@ std::string status_json(DaemonParts& parts, const control::Server& server) {
   json.member("location", config->location);
   json.member("cluster", config->clustered() ? config->etcd.cluster : "").member("cache_max", config->cache_max);
   json.member("cold", config->cold).member("sparse_setting", config->sparse);
+  json.member("expect_others", config->expect_others);
   json.member("drafts_keep_seconds", static_cast<std::uint64_t>(config->drafts_keep.count()));
   json.member("gc_delay_seconds", static_cast<std::uint64_t>(config->gc_delay.count()));
   json.member("connections", std::uint64_t{server.connections()}).member("requests", parts.figures.requests());

@@ -81,7 +81,8 @@ std::vector<WirePiece> wire_pieces(const std::vector<Run>& pieces, Packs& packs)
 void fields(JsonFields& f, ColdRange& m) {
   f("version", m.version)("file", m.file, limits::kFilesPerVersionMax)("offset", m.range.offset,
                                                                        limits::kVersionBytesMax);
-  f("length", m.range.length, limits::kVersionBytesMax)("ahead", m.ahead, limits::kVersionBytesMax)("all", m.all);
+  f("length", m.range.length, limits::kVersionBytesMax)("ahead", m.ahead, limits::kVersionBytesMax)("all", m.all)(
+      "one_tensor", m.one_tensor);
 }
 
 void fields(JsonFields& f, ColdAdvice& m) {

@@ -1,8 +1,10 @@
 // The requests of mounts to the daemon for bytes that are not local, over the control socket:
-//   resolve {"version"}                                            answer {}
-//   bring   {"version", "file", "offset", "length", "ahead", "all"} answer {"pieces": [[offset, length, place, pack]…],
-//                                                                  "packs": [[id, size]…]}, a descriptor for each pack
-//   cold    {}                                                     answer {"policy", "bytes_per_s"}
+//   resolve {"version"}
+//           answer {}
+//   bring   {"version", "file", "offset", "length", "ahead", "all", "one_tensor"}
+//           answer {"pieces": [[offset, length, place, pack]…], "packs": [[id, size]…]}, a descriptor for each pack
+//   cold    {}
+//           answer {"policy", "bytes_per_s"}
 // "pack" is an index into "packs", "place" an offset in that pack. Pure: text in, values out, every byte checked.
 #pragma once
 

@@ -97,7 +97,9 @@ void write_repository(JsonWriter& json, const VersionRow& version, const std::st
   if (!is_dataset) json.member("modelId", version.model_name);
   if (const auto author = split_name(version.model_name).first; !author.empty()) json.member("author", author);
   json.member("sha", commit).member("lastModified", hub_time(version.time_ns));
-  json.member("createdAt", hub_time(version.time_ns)).member("private", false).member("gated", false);
+  json.member("createdAt", hub_time(version.time_ns)).member("private", version.source.access == "private");
+  json.key("gated");
+  version.source.access == "gated" ? json.value("auto") : json.value(false);
   json.member("disabled", false).member("downloads", 0).member("likes", 0).key("tags").begin_array().end_array();
 }
 

@@ -25,7 +25,8 @@ HttpReply no_file(std::string_view path, std::string_view where, const std::stri
 // Returns the fields that describe a file in the answer to GET and HEAD. `commit`: as clients name it.
 HttpFields file_fields(const ServedFile& file, std::string etag, const std::string& commit);
 
-// Writes the members of a repository but its files. Uses the name, the kind and the time of the version.
+// Writes the members of a repository but its files. Uses the name, the kind, the time and the access of
+// the version.
 void write_repository(JsonWriter& json, const VersionRow& version, const std::string& commit);
 // `area`: "heads" for a branch, "tags" for a tag.
 void write_ref(JsonWriter& json, std::string_view name, std::string_view area, const std::string& commit);

@@ -41,6 +41,7 @@ HttpReply info(const HubRoute& route, const UpstreamCommit& commit, bool with_di
   VersionRow version;
   version.model_name = route.repository.name;
   version.kind = route.repository.kind;
+  version.source.access = commit.access;
   JsonWriter json;
   json.begin_object();
   write_repository(json, version, commit.commit);

@@ -36,7 +36,8 @@ struct FetchOptions {
 struct FetchPolicy {
   std::uint64_t cache_max = UINT64_MAX;  // disk space for fetched bytes
   ColdPolicy cold = ColdPolicy::automatic;
-  bool sparse = true;  // chunks may come as differences from local versions
+  bool sparse = true;          // chunks may come as differences from local versions
+  bool expect_others = false;  // other nodes fetch the same versions, also if none is known yet
 };
 
 }  // namespace weft

@@ -110,6 +110,7 @@ void Fetcher::queue(std::vector<RangePart>& parts, const ColdRange& what, bool a
     if (part.place.pack) continue;
     part.home.transfer->use();
     part.home.transfer->is_read = true;
+    part.home.transfer->is_straight = what.one_tensor;
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       part.home.transfer->join(unit);
       if (what.all) continue;
@@ -258,6 +259,7 @@ Result<std::vector<Run>> Fetcher::bring(const ColdRange& what) {
 void Fetcher::set_policy(const FetchPolicy& policy) {
   bases_.allow(policy.sparse);
   room_.set_bound(policy.cache_max);
+  if (swarming_) swarming_->expect_others(policy.expect_others);
   const MutexLock lock(state_.mutex);
   cold_ = policy.cold;
   state_.keep.notify_one();

@@ -5,7 +5,7 @@
 namespace weft {
 
 bool SwarmFetch::may_bring(const Transfer& transfer, std::uint64_t version_bytes) {
-  return transfer.file && version_bytes > kSwarmVersionMin && transfer.pack->id() != kPassingPack;
+  return transfer.file && version_bytes > kSwarmBytesMin && transfer.pack->id() != kPassingPack;
 }
 
 bool SwarmFetch::takes(const Transfer& transfer, std::size_t unit) const {
@@ -13,7 +13,8 @@ bool SwarmFetch::takes(const Transfer& transfer, std::size_t unit) const {
 }
 
 bool SwarmFetch::has_swarm(const Transfer& transfer) const {
-  return transfer.may_swarm && !rests(transfer.manifest);
+  const bool may_begin = !transfer.is_straight || has_joined(transfer.manifest);
+  return transfer.may_swarm && may_begin && !rests(transfer.manifest);
 }
 
 bool SwarmFetch::rests(const Digest& manifest) const {

@@ -23,8 +23,6 @@
 
 namespace weft {
 
-// A smaller version comes so soon that a swarm gains nothing.
-inline constexpr std::uint64_t kSwarmVersionMin = 32U << 20U;
 // All nodes that begin to read a file ask for its first bytes at once. A reader in order begins in these.
 inline constexpr std::uint64_t kFileStart = 4U << 20U;
 
@@ -57,7 +55,8 @@ class SwarmFetch {
   // True for a file's transfer of a version with so many bytes.
   static bool may_bring(const Transfer& transfer, std::uint64_t version_bytes);
 
-  // True if a unit should join the swarm now. A unit that equals its base never does.
+  // True if a unit should join the swarm now. A unit that equals its base never does. A unit of a straight transfer
+  // joins only a swarm that the node is in.
   bool takes(const Transfer& transfer, std::size_t unit) const;
   bool has_swarm(const Transfer& transfer) const;  // true if it takes units of the transfer that differ from the base
   // Leaves a unit that it takes to the swarm. The unit is neither local nor running.

@@ -109,7 +109,7 @@ void SwarmReads::note_read(const std::shared_ptr<const DecodedVersion>& content,
   const bool whole =
       what.all && what.range.offset == 0 && what.ahead >= content->manifest.files[what.file].size - what.range.length;
   const bool in_order = !what.all && what.ahead > 0 && what.range.offset <= kFileStart;
-  if (content->bytes <= kSwarmVersionMin || !(whole || in_order)) return;
+  if (what.one_tensor || content->bytes <= kSwarmBytesMin || !(whole || in_order)) return;
   const bool at_start = what.range.offset + what.range.length <= kFileStart;
   const std::uint64_t bytes = at_start ? kAheadAtStart : content->manifest.files[what.file].size;
   const auto others = shards_of(content->manifest, what.file);
@@ -123,6 +123,16 @@ void SwarmReads::note_read(const std::shared_ptr<const DecodedVersion>& content,
   if (whole) at->whole = true;
   if (in_order) at->read = {content, what.file, bytes};
   worker_.wake();
+}
+
+void SwarmReads::expect_others(bool expected) {
+  const MutexLock lock(state_.mutex);
+  expects_others_ = expected;
+  worker_.wake();
+}
+
+bool SwarmReads::has_partners(const Digest& manifest) const {
+  return expects_others_ || swarms_.has_partners(manifest);
 }
 
 // Drops shards that are begun, and those of versions of which nobody wants a unit any more: their readers have gone.
@@ -142,9 +152,9 @@ std::optional<SwarmReads::Shard> SwarmReads::next_shard() {
   if (state_.ending) return {};
   for (Shards& one : shards_) {
     const Digest& manifest = one.content->row.manifest;
-    if (one.read && swarms_.has_partners(manifest)) return std::exchange(one.read, std::nullopt);
+    if (one.read && has_partners(manifest)) return std::exchange(one.read, std::nullopt);
     if (!state_.swarm.has_joined(manifest) || state_.swarm.transfers(manifest) >= kTransfersMax) continue;
-    if (one.others.empty() || !(one.whole || swarms_.has_partners(manifest))) continue;
+    if (one.others.empty() || !(one.whole || has_partners(manifest))) continue;
     const std::uint32_t file = one.others.front();
     one.others.pop_front();
     return Shard{one.content, file, one.content->manifest.files[file].size};
@@ -176,8 +186,10 @@ void SwarmReads::begin(const Shard& shard) {
   for (const Extent& extent : file.extents) {
     if (extent.offset >= bytes) break;
     const TransferPlace* home = state_.table.find(extent.id);
-    if (home == nullptr || !state_.swarm.has_swarm(*home->transfer)) continue;
+    if (home == nullptr) continue;
     const auto& transfer = home->transfer;
+    transfer->is_straight = false;
+    if (!state_.swarm.has_swarm(*transfer)) continue;
     state_.queue.want_ahead(
         transfer, units_in(transfer->plan, {home->offset, std::min(extent.id.length, bytes - extent.offset)}));
   }

@@ -53,8 +53,10 @@ class SwarmReads {
   void wake() { worker_.wake(); }  // also under the mutex of FetchState
   // A reader asks for a range. If it asks for all bytes of a shard of a large version, the other shards are fetched
   // too. While other nodes fetch the version, so are the rest and the other shards of a shard that is read from the
-  // start.
+  // start. A read of one tensor changes nothing.
   void note_read(const std::shared_ptr<const DecodedVersion>& content, const ColdRange& what);
+  // `expected`: from now on, reads count as if other nodes fetched each version.
+  void expect_others(bool expected) WEFT_EXCLUDES(state_.mutex);
   // Reads an offered unit that SwarmFetch::take_offer() has returned.
   void read(std::shared_ptr<OfferedUnit> unit);
 
@@ -79,6 +81,8 @@ class SwarmReads {
   void take_offers();
   void leave(const Digest& manifest) WEFT_REQUIRES(state_.mutex);
   void drop_past_shards() WEFT_REQUIRES(state_.mutex);
+  // True if other nodes fetch the version, or are expected to.
+  bool has_partners(const Digest& manifest) const WEFT_REQUIRES(state_.mutex);
   std::optional<Shard> next_shard();
   void begin(const Shard& shard);
   bool has_room(std::uint64_t bytes);
@@ -94,6 +98,7 @@ class SwarmReads {
   FetchState& state_;
   const Parts parts_;
   std::vector<Shards> shards_ WEFT_GUARDED_BY(state_.mutex);
+  bool expects_others_ WEFT_GUARDED_BY(state_.mutex) = false;
   bool ended_ = false;
   Worker worker_{"swarm"};
 };

@@ -129,10 +129,11 @@ class Transfer {
   void let_go() { used_ = {}; }    // allows the Fetcher to drop it at once
   void hurry() { hurry_ = true; }  // asks for its complete blobs to be indexed now
   bool hurries() const { return hurry_; }
-  Mutex writing;         // held for a write to the pack's file, because waiters on the kernel's lock spin
-  bool adding = false;   // some of its blobs are being indexed
-  bool is_read = false;  // a reader has asked for bytes of it
-  Status indexed;        // the result of the last indexing
+  Mutex writing;             // held for a write to the pack's file, because waiters on the kernel's lock spin
+  bool adding = false;       // some of its blobs are being indexed
+  bool is_read = false;      // a reader has asked for bytes of it
+  bool is_straight = false;  // the last request was for one small tensor: what it wants begins no swarm
+  Status indexed;            // the result of the last indexing
 
  private:
   void set(std::size_t unit, UnitState state);

@@ -128,7 +128,7 @@ Result<HubRevision> parse_hub_revision(std::string_view json, std::string_view w
   return Error{revision.error().code, fmt::format("{}: the revision: {}", where, revision.error().message)};
 }
 
-HubListing::HubListing(std::string where, std::uint64_t bytes_max) : where_(std::move(where)), bytes_max_(bytes_max) {}
+HubListing::HubListing(std::string where, HubListingBounds bounds) : where_(std::move(where)), bounds_(bounds) {}
 
 Error HubListing::refused(std::string_view path, std::string_view why) const {
   return Error{Errc::invalid, fmt::format("{}: \"{}\": {}", where_, printable(path, kShownPath), why)};
@@ -140,16 +140,16 @@ Status HubListing::add_page(std::string_view json) {
   };
   if (json.size() > limits::kHubPageMax)
     return refused_page(fmt::format("expected pages of at most {} bytes, got {}", limits::kHubPageMax, json.size()));
+  if (++pages_ > bounds_.pages) return refused_page(fmt::format("expected at most {} pages, got more", bounds_.pages));
   page_bytes_ += json.size();
-  if (page_bytes_ > bytes_max_)
-    return refused_page(fmt::format("expected at most {} bytes on all pages, got more", bytes_max_));
+  if (page_bytes_ > bounds_.bytes)
+    return refused_page(fmt::format("expected at most {} bytes on all pages, got more", bounds_.bytes));
   auto page = JsonValue::parse(json, {limits::kHubDepthMax, limits::kHubPageValuesMax});
   if (!page.ok()) return refused_page(page.error().message);
   if (page->array() == nullptr) return refused_page(fmt::format("expected an array, got {}", page->kind()));
   for (const JsonValue& row : *page->array()) {
     if (!row.is_object()) return refused_page(fmt::format("expected objects, got {}", row.kind()));
-    if (++rows_ > limits::kHubRowsMax)
-      return refused_page(fmt::format("expected at most {} rows, got more", limits::kHubRowsMax));
+    if (++rows_ > bounds_.rows) return refused_page(fmt::format("expected at most {} rows, got more", bounds_.rows));
     WEFT_CHECK(add_row(row));
   }
   return {};
@@ -168,8 +168,8 @@ Status HubListing::add_row(const JsonValue& row) {
   }
   if (*type != "file")
     return refused(*path, fmt::format("\"type\": expected \"file\" or \"directory\", got \"{}\"", printable(*type)));
-  if (files_.size() >= limits::kFilesPerVersionMax)
-    return refused(*path, fmt::format("expected at most {} files, got more", limits::kFilesPerVersionMax));
+  if (files_.size() >= bounds_.files)
+    return refused(*path, fmt::format("expected at most {} files, got more", bounds_.files));
   auto file = file_of(row, *path);
   if (!file.ok()) return refused(*path, file.error().message);
   if (file->size > limits::kVersionBytesMax - file_bytes_)

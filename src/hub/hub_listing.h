@@ -21,6 +21,9 @@ struct HubRevision {
   std::string commit;  // 40 hexadecimal digits
   bool is_private = false;
   bool is_gated = false;  // a user has to accept terms
+
+  // Returns Provenance::access of a version with these files.
+  std::string access() const { return is_private ? "private" : is_gated ? "gated" : ""; }
 };
 // Parses the answer about a revision. Errc::invalid. `where` begins messages.
 Result<HubRevision> parse_hub_revision(std::string_view json, std::string_view where);
@@ -35,11 +38,19 @@ struct HubFile {
   bool operator==(const HubFile&) const = default;
 };
 
+// The most that all pages of a listing may have together.
+struct HubListingBounds {
+  std::uint64_t bytes = limits::kHubListingMax;
+  std::size_t pages = limits::kHubPagesMax;
+  std::size_t rows = limits::kHubRowsMax;
+  std::size_t files = limits::kFilesPerVersionMax;
+};
+
 // Collects the pages of a listing.
 class HubListing {
  public:
-  // `where` begins messages. `bytes_max` bounds all pages together.
-  explicit HubListing(std::string where, std::uint64_t bytes_max = limits::kHubListingMax);
+  // `where` begins messages.
+  explicit HubListing(std::string where, HubListingBounds bounds = {});
 
   // Errc::invalid: not a page, a path that a version cannot have, sizes or digests that cannot be, or a bound.
   Status add_page(std::string_view json);
@@ -53,10 +64,10 @@ class HubListing {
   Status check_apart() const;
 
   const std::string where_;
-  const std::uint64_t bytes_max_;
+  const HubListingBounds bounds_;
   std::uint64_t page_bytes_ = 0;  // of all pages
   std::uint64_t file_bytes_ = 0;  // sizes of all files
-  std::size_t rows_ = 0;
+  std::size_t pages_ = 0, rows_ = 0;
   std::vector<HubFile> files_;
   std::vector<std::string> directories_;
 };

@@ -119,14 +119,6 @@ std::string HubUrls::tree(std::string_view revision) const {
   return fmt::format("{}/tree/{}?recursive=true", api_, percent_encoded(revision));
 }
 
-std::string HubUrls::paths_info(std::string_view revision) const {
-  return fmt::format("{}/paths-info/{}", api_, percent_encoded(revision));
-}
-
-std::string HubUrls::refs() const {
-  return api_ + "/refs";
-}
-
 std::string HubUrls::file(std::string_view revision, std::string_view path) const {
   return fmt::format("{}/resolve/{}/{}", page_, percent_encoded(revision), percent_encoded(path, "/"));
 }

@@ -42,9 +42,7 @@ class HubUrls {
 
   std::string page() const;  // for people
   std::string revision(std::string_view revision) const;
-  std::string tree(std::string_view revision) const;        // all files, page by page
-  std::string paths_info(std::string_view revision) const;  // for a POST with paths
-  std::string refs() const;
+  std::string tree(std::string_view revision) const;  // all files, page by page
   std::string file(std::string_view revision, std::string_view path) const;
 
  private:

@@ -87,7 +87,7 @@ void TreeBuilder::add_view_tree() {
   tree_->view_ = plan_safetensors_view(manifest());
   const auto kind_of = [this](const ViewEntry& entry) {
     if (entry.kind == ViewEntry::Kind::directory) return NodeKind::dir;
-    if (entry.kind == ViewEntry::Kind::published) return NodeKind::view_link;
+    if (entry.kind == ViewEntry::Kind::published) return NodeKind::view_file;
     const bool container = tree_->view_.made[entry.index].kind == ViewFile::Kind::container;
     return container ? NodeKind::made_container : NodeKind::made_text;
   };

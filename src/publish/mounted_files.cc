@@ -81,7 +81,7 @@ Result<const File*> MountedFiles::find(const struct stat& seen) {
   const std::uint64_t index = seen.st_ino - row.base;
   if (loaded == nullptr || index >= loaded->tree->size()) return nullptr;
   const Node& node = loaded->tree->node(static_cast<std::uint32_t>(index));
-  if (node.kind != NodeKind::file) return nullptr;
+  if (!is_published(node.kind)) return nullptr;
   const File& file = loaded->tree->manifest().files[node.file];
   return file.size == static_cast<std::uint64_t>(seen.st_size) ? &file : nullptr;
 }

@@ -35,7 +35,7 @@ class RevisionSource final : public PullSource {
     from.repository = text();
     from.revision = source_.revision;
     from.commit = commit_;
-    from.access = revision.is_private ? "private" : revision.is_gated ? "gated" : "";
+    from.access = revision.access();
     from.listed_ns = now_ns();
     WEFT_CHECK(check_source(from));
     listing.description = description_of(endpoint_, source_, commit_);

@@ -1,8 +1,10 @@
 #include "pull/received_note.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <array>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -39,6 +41,16 @@ Status write_received(const Fd& note, const SafePath& path, std::uint64_t piece,
   std::array<std::byte, kNoteEach> bytes{};
   for (unsigned k = 0; k < kNoteEach; ++k) bytes[k] = static_cast<std::byte>(got >> (8U * k));
   return write_exact(note.get(), piece * kNoteEach, bytes, path);
+}
+
+std::uint64_t received_bytes(const SafePath& files, const SafePath& notes, const HubFile& wanted) {
+  const auto there = stat_file(files / wanted.path);
+  if (!there.ok() || !S_ISREG(there->st_mode) || static_cast<std::uint64_t>(there->st_size) != wanted.size) return 0;
+  const SafePath path = notes / to_hex(note_of(wanted));
+  const auto note = open_file(path, O_RDONLY);
+  if (!note.ok()) return note.error().code == Errc::not_found ? wanted.size : 0;
+  const auto pieces = read_received(*note, path, wanted.size, 0, (wanted.size + kPieceBytes - 1) / kPieceBytes);
+  return pieces.ok() ? std::accumulate(pieces->begin(), pieces->end(), std::uint64_t{0}) : 0;
 }
 
 }  // namespace weft

@@ -24,4 +24,8 @@ Result<std::vector<std::uint32_t>> read_received(const Fd& note, const SafePath&
                                                  std::uint64_t first, std::size_t count);
 Status write_received(const Fd& note, const SafePath& path, std::uint64_t piece, std::uint32_t got);
 
+// Returns the number of received bytes of a file, by its note. A file without a note counts as whole. A file that is
+// missing, cannot be read or has another size has none. Changes nothing.
+std::uint64_t received_bytes(const SafePath& files, const SafePath& notes, const HubFile& wanted);
+
 }  // namespace weft

@@ -18,6 +18,7 @@
 #include "reading/open_file.h"
 #include "reading/reads_in_a_row.h"
 #include "weft/bytes/run_list.h"
+#include "weft/bytes/swarm.h"
 
 namespace weft {
 namespace {
@@ -147,7 +148,8 @@ class ColdFile final : public OpenFile {
   // Requests the only run, which is absent, without a wait. The first reader takes the bytes.
   void begin_all() {
     const ColdRun& run = runs_.front();
-    begun_ = cold_.reads->begin({run.home.version, run.home.file, {run.home.offset, run.length}, 0, false});
+    begun_ =
+        cold_.reads->begin({run.home.version, run.home.file, {run.home.offset, run.length}, 0, false, one_tensor_});
   }
   // Reads ahead to the end of the file from the first read on. Call it before the file is used.
   void bring_rest() { rest_too_ = true; }
@@ -164,11 +166,12 @@ class ColdFile final : public OpenFile {
   ReadMode mode() const override { return mode_; }
   void stream() { mode_ = ReadMode::streamed; }       // call it before the file is used
   void wait_in_faults() { waits_in_faults_ = true; }  // the same
+  void begin_no_swarm() { one_tensor_ = true; }       // the same; the file is one small tensor
 
  private:
   // Fetches a range of the published file that contains `run`, and returns its runs there.
   Result<std::vector<Run>> bring(const ColdRun& run, Range range, std::uint64_t ahead, bool all) {
-    const ColdRange wanted{run.home.version, run.home.file, range, ahead, all};
+    const ColdRange wanted{run.home.version, run.home.file, range, ahead, all, one_tensor_};
     auto pieces = cold_.reads->bring(wanted);
     if (!pieces.ok() && is_waiting_fault(pieces.error())) pieces = bring_for_fault(wanted, std::move(pieces));
     if (pieces.ok()) gave_up_.store(false, std::memory_order_relaxed);
@@ -225,6 +228,7 @@ class ColdFile final : public OpenFile {
   std::uint64_t size_;
   ReadMode mode_ = ReadMode::cached;
   bool rest_too_ = false;
+  bool one_tensor_ = false;
   bool waits_in_faults_ = false;
   std::atomic<bool> gave_up_ = false;  // a fault waited in vain, and nothing was fetched since: others fail at once
   std::vector<ColdRun> runs_;          // in order, touching, from head_.size() to size_
@@ -412,6 +416,7 @@ Result<std::shared_ptr<OpenFile>> open_absent_blob(const Cold& cold, std::string
                                                    const ColdBlob& blob) {
   auto file = std::make_shared<ColdFile>(cold, std::move(where), std::move(head));
   file->append(blob, {});
+  if (blob.id.length <= kSwarmBytesMin) file->begin_no_swarm();
   const ColdAdvice advice = advice_for(cold);
   if (advice.policy == ColdPolicy::automatic) file->wait_in_faults();
   const bool is_small = advice.policy != ColdPolicy::fetch && blob.id.length > 0 && blob.id.length <= kBegunMax;

@@ -53,7 +53,7 @@ class ProgramHub final : public UpstreamHub {
     HubClient hub(std::move(settings), reading_of(stopping_));
     auto revision = hub.revision(source);
     if (!revision.ok()) return without(hub, source, std::move(revision).error(), has_token);
-    UpstreamCommit commit{std::move(revision->commit), {}};
+    UpstreamCommit commit{revision->commit, {}, revision->access()};
     WEFT_TRY(commit.files, hub.files(source.repository, commit.commit));
     if (commit.files.empty())
       return Error{Errc::not_found, fmt::format("{}: the repository has no file", text_of(source.repository))};

@@ -14,6 +14,7 @@ namespace weft {
 struct UpstreamCommit {
   std::string commit;
   std::vector<HubFile> files;  // by path
+  std::string access = {};     // as Provenance::access (weft/store_rows.h)
 };
 
 // Any thread.

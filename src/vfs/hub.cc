@@ -181,11 +181,14 @@ Attr model_attr(InoKind kind, const ModelRow& model) {
 constexpr std::array<std::pair<std::string_view, InoKind>, 2> kParts{
     {{"refs", InoKind::hub_refs}, {"snapshots", InoKind::hub_snapshots}}};
 
-// Returns the target of the link to the file at `path`.
+// Returns the target of the link to the file at `path`. It leads up to the mount's root, then down.
 std::string link_target(const VersionRow& version, std::string_view path, bool of_view) {
+  std::string target;
+  const auto depth = kSnapshotDepth + static_cast<std::size_t>(std::ranges::count(path, '/'));
+  for (std::size_t i = 0; i < depth; ++i) target += "../";
   std::string_view tree = version.kind == VersionKind::dataset ? "datasets" : "models";
   if (of_view) tree = "safetensors";
-  return link_to_file(kSnapshotDepth + static_cast<std::size_t>(std::ranges::count(path, '/')), tree, version, path);
+  return target + fmt::format("{}/{}/{}/{}", tree, version.model_name, version.number, path);
 }
 
 // Converts the attributes of the file or directory at `path`. In hub/, each has a number of its own.

@@ -1,7 +1,5 @@
 #include "vfs/tree_attrs.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "base/text.h"
@@ -23,12 +21,6 @@ Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local) {
   if (tree == InoKind::records) return local.ino_base + kRecordsRoot;
   if (tree == InoKind::safetensors) return local.ino_base + kSafetensorsRoot;
   return local.ino_base + (tree == InoKind::tensors ? kTensorsRoot : kPublishedRoot);
-}
-
-std::string link_to_file(std::size_t depth, std::string_view tree, const VersionRow& version, std::string_view path) {
-  std::string target;
-  for (std::size_t i = 0; i < depth; ++i) target += "../";
-  return target + fmt::format("{}/{}/{}/{}", tree, version.model_name, version.number, path);
 }
 
 Result<TagRow> tag_of(Snapshot& snapshot, const InodeRow& link) {

@@ -1,7 +1,6 @@
 // Reads the index for directories and links that name versions: models and data sets, versions, `latest` and tags.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,10 +19,6 @@ std::optional<VersionKind> kind_in(InoKind tree);
 
 // Returns a version's own directory in `tree`.
 Ino version_dir_ino(InoKind tree, VersionId version, const LocalRow& local);
-
-// Returns the target of a link, `depth` directories below the mount's root, to a file of the version in the tree
-// `tree`, such as "models". `version` has the model's present name.
-std::string link_to_file(std::size_t depth, std::string_view tree, const VersionRow& version, std::string_view path);
 
 // Returns the tag of a link's row. A row outlives its tag; if the tag is set again, it has another row:
 // Errc::not_found.

@@ -42,7 +42,7 @@ struct TreeNode {
   std::uint32_t index = 0;
 
   const Node& node() const { return version->tree->node(index); }
-  const File& file() const;   // of a published file, a link to one, or a view of a tensor
+  const File& file() const;   // of a published file or a view of a tensor
   std::string where() const;  // for messages
   Ino ino() const;
 };

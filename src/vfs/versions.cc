@@ -5,14 +5,12 @@
 #include <algorithm>
 
 #include "reading/open_file.h"
-#include "vfs/tree_attrs.h"
 #include "weft/store/walk.h"
 
 namespace weft {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 512;
-constexpr std::size_t kNameDepth = 3;  // directories above a version's entries: safetensors/NAME/VERSION/
 
 std::uint64_t view_size(const File& file, const Tensor& tensor) {
   return npy_header(tensor.dtype, tensor.shape, tensor.descr).size() + stored_bytes(file, tensor);
@@ -21,13 +19,6 @@ std::uint64_t view_size(const File& file, const Tensor& tensor) {
 std::size_t memory_bytes(const TreeVersion& version) {
   return version.tree->memory_bytes() + version.local.view_inos.size() * sizeof(Ino) +
          version.sizes.size() * sizeof(version.sizes[0]) + sizeof(TreeVersion);
-}
-
-// Returns the target of a link of safetensors/, by the model's present name.
-Result<std::string> link_target(Snapshot& snapshot, const TreeNode& node) {
-  WEFT_TRY(const VersionRow row, snapshot.version(node.version->row.id));
-  const auto components = std::ranges::count(row.model_name, '/') + std::ranges::count(node.file().path, '/');
-  return link_to_file(kNameDepth + static_cast<std::size_t>(components), "models", row, node.file().path);
 }
 
 Status check_fits(const TreeVersion& version) {
@@ -127,19 +118,19 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   Attr attr = version_dir_attr(node.version->row, node.ino());
   attr.lasting_name = node.index >= kRootCount;
   if (n.kind == NodeKind::dir) return attr;
-  attr.type = n.kind == NodeKind::view_link ? FileType::link : FileType::regular;
+  attr.type = FileType::regular;
   attr.lasting_entries = false;
   if (n.kind == NodeKind::tensor_view)
     attr.size = view_size(node.file(), node.file().tensors[n.tensor]);
-  else if (n.kind == NodeKind::file)
+  else if (is_published(n.kind))
     attr.size = node.file().size;
-  else if (GeneratedFiles::is_generated(n.kind))
+  else
     attr.size = GeneratedFiles::size(node);
-  attr.large = n.kind == NodeKind::file && attr.size >= kStreamedMin;
-  if (n.kind == NodeKind::file) attr.execute = node.file().execute;
+  attr.large = is_published(n.kind) && attr.size >= kStreamedMin;
+  if (is_published(n.kind)) attr.execute = node.file().execute;
   attr.blocks = attr.size == 0 ? 0 : 1;
-  attr.lasting_attr = GeneratedFiles::is_generated(n.kind);
-  attr.counted = n.kind == NodeKind::file || n.kind == NodeKind::tensor_view;
+  attr.lasting_attr = n.kind != NodeKind::file && n.kind != NodeKind::tensor_view;
+  attr.counted = !attr.lasting_attr;
   return attr;
 }
 
@@ -155,10 +146,6 @@ Status Versions::add_changing(Snapshot& snapshot, const TreeNode& node, Attr& at
     WEFT_TRY(const InodeRow row, snapshot.inode(attr.ino));
     attr.nlink = row.view_links;
     attr.mtime_ns = row.view_time_ns;
-  }
-  if (n.kind == NodeKind::view_link) {
-    WEFT_TRY(const std::string target, link_target(snapshot, node));
-    attr.size = target.size();
   }
   return {};
 }
@@ -212,13 +199,6 @@ Result<DirPage> Versions::list(const MountInode& inode, ListPlace from) {
 Result<Ino> Versions::parent(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
   return parent_of(found);
-}
-
-Result<std::string> Versions::readlink(const MountInode& inode) {
-  WEFT_TRY(const TreeNode found, node(inode));
-  if (found.node().kind != NodeKind::view_link) return Subtree::readlink(inode);
-  WEFT_TRY(const auto snapshot, store_.snapshot());
-  return link_target(*snapshot, found);
 }
 
 Result<Place> Versions::place(const MountInode& inode) {

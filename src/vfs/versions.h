@@ -1,8 +1,8 @@
 // The nodes of a version's trees (weft/model/tree.h): its published files in models/, its layers in layers/, its
-// tensors in tensors/, and the view of it in safetensors/. Published files are links there: a file with two names would
-// have two hard links, which some programs refuse. For a data set, only the large published files are here;
-// Datasets has the rest. A node's attributes have two parts: facts of the manifest, and facts of a snapshot (owned
-// bytes, links of views). Any thread.
+// tensors in tensors/, and the view of it in safetensors/. A published file has another inode there, and takes no
+// space: a file with two names would have two hard links, which some programs refuse. For a data set, only the large
+// published files are here; Datasets has the rest. A node's attributes have two parts: facts of the manifest, and facts
+// of a snapshot (owned bytes, links of views). Any thread.
 #pragma once
 
 #include <atomic>
@@ -81,7 +81,6 @@ class Versions final : public VersionFiles {
   Result<Attr> lookup(const MountInode& dir, std::string_view name) override;
   Result<DirPage> list(const MountInode& dir, ListPlace from) override;
   Result<Ino> parent(const MountInode& inode) override;
-  Result<std::string> readlink(const MountInode& inode) override;
   Result<std::shared_ptr<OpenFile>> open(const MountInode& inode) override;
   Result<FileVersions> versions(const MountInode& inode) override { return FileVersions{inode.row.version, 0}; }
   Result<std::optional<Digest>> sha256_of(const MountInode& inode) override;

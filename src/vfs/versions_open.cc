@@ -33,12 +33,12 @@ std::shared_ptr<const PublishedFile> Versions::published(const TreeNode& node) c
 
 Result<std::optional<Digest>> Versions::sha256_of(const MountInode& inode) {
   WEFT_TRY(const TreeNode found, node(inode));
-  return found.node().kind == NodeKind::file ? found.file().sha256 : std::nullopt;
+  return is_published(found.node().kind) ? found.file().sha256 : std::nullopt;
 }
 
 bool Versions::assembled(const MountInode& inode) {
   const auto found = node(inode);
-  return found.ok() && found->node().kind == NodeKind::file && assembly_.has(*published(*found)->source);
+  return found.ok() && is_published(found->node().kind) && assembly_.has(*published(*found)->source);
 }
 
 Result<std::shared_ptr<OpenFile>> Versions::open(const MountInode& inode) {
@@ -81,6 +81,7 @@ Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
   const Node& n = node.node();
   switch (n.kind) {
     case NodeKind::file:
+    case NodeKind::view_file:
       return open_published(node);
     case NodeKind::layer_json:
     case NodeKind::layer_container:
@@ -89,8 +90,6 @@ Result<std::shared_ptr<OpenFile>> Versions::open_here(const TreeNode& node) {
       return generated_.open(node);
     case NodeKind::tensor_view:
       return Error{Errc::internal, node.where() + ": a view has an inode of its own"};
-    case NodeKind::view_link:
-      return is_a_link(node.ino());
     case NodeKind::dir:
       break;
   }

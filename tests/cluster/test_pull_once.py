@@ -12,6 +12,7 @@ from weftlib import WEFT, environment, files_below, random_bytes, wait_until
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 MIB = 1 << 20
+TOKEN = "hf_TheSecretOfThisTest"
 
 
 @pytest.fixture
@@ -30,9 +31,9 @@ def repository(tmp_path):
     return area
 
 
-def start(node, hub, *words, source="hf:org/bert"):
+def start(node, hub, *words, source="hf:org/bert", **extra):
     return subprocess.Popen([WEFT, "--store", node.store.path, "pull", source, *words], text=True,
-                            env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf"),
+                            env=environment(HF_ENDPOINT=hub.endpoint, HF_HOME="/nonexistent/hf", **extra),
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -57,6 +58,31 @@ def test_nodes_that_pull_at_the_same_time_download_once(three, hub, repository, 
     for number, node in enumerate(three):
         assert [one["version"] for one in node.store.json("log", "org/bert")["versions"]] == [1]
         assert_has(node, repository, tmp_path / f"out{number}")
+
+
+def test_the_token_stays_in_the_pull(cluster, hub, repository, tmp_path):
+    """Neither the registry, with all that it has ever held, nor a store or a log has it."""
+    hub.add("org/gated", repository, gated=True, readers={TOKEN})
+    hub.pace = 8 * MIB
+    nodes = cluster.some(2, "--log-level", "debug")
+    pulls = [start(node, hub, source="hf:org/gated", HF_TOKEN=TOKEN) for node in nodes]
+    wait_until(lambda: hub.sent["storage"] > MIB, seconds_max=SECONDS_MAX)
+    during = cluster.etcd.control("get", "", "--prefix", text=False).stdout
+    said = [ended(process) for process in pulls]
+    after = cluster.etcd.control("get", "", "--prefix", text=False).stdout
+    assert sum("nothing received" in out for out, _ in said) == 1
+    for out, err in said:
+        assert "every user who can read the store" in err and TOKEN not in out + err
+    assert b"org/gated" in after and TOKEN.encode() not in during + after
+    for ends in (*(node.daemon for node in nodes), cluster.etcd):
+        ends.kill()
+    searched = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {nodes[0].daemon.log, nodes[1].daemon.log} <= set(searched)
+    for place in (nodes[0].store.path, nodes[1].store.path, cluster.etcd.directory / "data"):
+        assert any(path.is_relative_to(place) for path in searched), place
+    assert [path for path in searched if TOKEN.encode() in path.read_bytes()] == []
+    assert TOKEN in {one.token for one in hub.asked("hub")}
+    assert hub.asked("storage") and {one.headers.get("authorization") for one in hub.asked("storage")} == {None}
 
 
 def test_another_node_goes_on_when_a_pull_is_killed(three, hub, repository, tmp_path):

@@ -188,11 +188,13 @@ def test_sighup_reloads(store, tmp_path):
     config.write_text("cold = 'auto'\n")
     with Daemon(store, config=config) as daemon:
         name = daemon.status()["name"]
-        config.write_text("cold = 'fetch'\nname = 'other'\nlocation = 'rack7'\n")
+        assert daemon.status()["expect_others"] is False
+        config.write_text("cold = 'fetch'\nname = 'other'\nlocation = 'rack7'\nexpect_others = true\n")
         daemon.signal(signal.SIGHUP)
         daemon.hears("RELOADING=1")
         daemon.wait_ready()
         assert daemon.status()["cold"] == "fetch" and daemon.status()["location"] == "rack7"
+        assert daemon.status()["expect_others"] is True
         assert "name has changed; restart weftd to apply it" in daemon.said()
         assert daemon.status()["name"] == name  # by which it runs
         config.write_text("cold = 'warm'\n")

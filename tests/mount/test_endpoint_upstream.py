@@ -14,7 +14,7 @@ import pytest
 from daemonlib import Daemon
 from endpointlib import ask, client, free_port
 from hub_double import Hub
-from weftlib import PATIENCE, environment, random_tensors, wait_until, write_model
+from weftlib import PATIENCE, Store, environment, random_tensors, wait_until, write_model
 
 TOKEN = "hf_secretOfTheUpstream"
 LARGE = 96 << 20  # bytes of a file that is sent while it is pulled
@@ -360,6 +360,29 @@ def test_a_gated_repository(node, hub, source):
     hub.add("org/gated", source, gated=True)
     assert node.client(FAILS, "org/gated", "") == "GatedRepoError"
     assert node.figure("weft_hub_pulls_total") == 0
+
+
+@pytest.mark.parametrize("access, marks", [("private", (True, False)), ("gated", (False, "auto"))])
+def test_a_closed_repository_is_marked_as_the_upstream_marks_it(store, hub, source, tmp_path, access, marks):
+    """During the pull and after it. So a store that pulls from this node has the mark too."""
+    hub.add("org/closed", source, readers=[TOKEN], **{access: True})
+    token = tmp_path / "upstream-token"
+    token.write_text(TOKEN + "\n")
+    token.chmod(0o600)
+    node = Node(store, hub, tmp_path)
+    hub.trouble("stall", path="*model.safetensors", bytes=1000, times=1, seconds=5)
+
+    def shown():
+        answer = node.ask("api/models/org/closed").json()
+        return answer["private"], answer["gated"]
+
+    with node.daemon("--hub-upstream-token-file", token):
+        assert shown() == marks and node.figure("weft_hub_pulls_running") == 1
+        wait_until(lambda: node.figure("weft_hub_pulls_running") == 0, seconds_max=60 * PATIENCE)
+        assert shown() == marks
+        other = Store(tmp_path / "other")
+        other.weft("pull", "hf:org/closed", env=environment(HF_ENDPOINT=node.endpoint, HF_HOME="/nonexistent/hf"))
+        assert other.json("info", "org/closed")["source"]["access"] == access
 
 
 def test_the_token_of_the_upstream_stays_in_its_file(store, hub, source, tmp_path):

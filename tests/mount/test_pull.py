@@ -277,9 +277,14 @@ def test_an_interrupted_pull_goes_on(store, hub, tmp_path):
     assert process.returncode == 130 and time.monotonic() - begin < 10
     assert said.splitlines()[-1].startswith("weft: interrupted, the store is as it was")
     assert is_unchanged(store)
+    kept = {path: path.stat().st_mtime_ns for path in (store.path / "pulls").rglob("*")}
+    expected = pulled(store, hub, "hf:org/bert", "--check")
+    assert "received earlier" in pull(store, hub, "hf:org/bert", "--check").stdout
+    assert {path: path.stat().st_mtime_ns for path in (store.path / "pulls").rglob("*")} == kept
     hub.pace, before = None, hub.sent["storage"]
     report = pulled(store, hub, "hf:org/bert")
     assert report["resumed_bytes"] >= 4 * MIB
+    assert all(report[name] == expected[name] for name in ("received_bytes", "resumed_bytes"))
     assert report["received_bytes"] == report["bytes"] - report["resumed_bytes"]
     assert hub.sent["storage"] + hub.sent["hub"] >= report["bytes"] > hub.sent["storage"] - before
     assert_version_is(store, tmp_path, "org/bert", area)
@@ -474,7 +479,13 @@ def test_trouble_that_passes(store, hub, repository, tmp_path, trouble):
     ("listed", {"path": "README.md", "row": {"path": "config.json"}}, ["config.json"]),
     ("body", {"path": "*/tree/*", "body": b"{}"}, ["hf:org/bert"]),
     ("link", {"path": "*/tree/*", "to": "http://127.0.0.3/"}, ["127.0.0.3"]),
-], ids=["LFS", "git", "long", "whole", "gzip", "file:", "size", "..", "twice", "no list", "link"])
+    ("body", {"path": "*/tree/*", "size": 1 << 30}, ["at most"]),
+    ("body", {"path": "*/revision/*", "size": 1 << 30}, ["at most"]),
+    ("redirect", {"path": "*.safetensors", "to": "/org/bert/resolve/main/model.safetensors"},
+     ["model.safetensors", "redirects"]),
+    ("status", {"path": "*/tree/*", "status": 429, "fields": {"Retry-After": "1"}}, ["429"]),
+], ids=["LFS", "git", "long", "whole", "gzip", "file:", "size", "..", "twice", "no list", "link",
+        "list of 1 GiB", "revision of 1 GiB", "circle", "429"])
 def test_bad_answers_are_refused_by_name_and_publish_nothing(store, hub, repository, kind, arguments, words):
     hub.add("org/bert", repository)
     hub.trouble(kind, **arguments)
@@ -575,11 +586,13 @@ def test_a_gated_repository_needs_a_token_which_stays_secret(store, hub, reposit
     (home / "token").write_text(TOKEN + "\n")
     done = pull(store, hub, "hf:org/gated", HF_HOME=str(home))
     assert "every user who can read the store" in done.stderr
+    again = pull(store, hub, "hf:org/gated", HF_HOME=str(home))
+    assert "nothing received" in again.stdout and "every user who can read the store" in again.stderr
     assert store.json("info", "org/gated")["source"]["access"] == "gated"
     assert_version_is(store, tmp_path, "org/gated", repository)
     assert {one.token for one in hub.asked("hub")} == {None, TOKEN}
     assert {one.headers.get("authorization") for one in hub.asked("storage")} == {None}
-    assert TOKEN not in done.stdout + done.stderr
+    assert TOKEN not in done.stdout + done.stderr + again.stdout + again.stderr
     assert all(TOKEN.encode() not in path.read_bytes() for path in store.path.rglob("*") if path.is_file())
 
 
@@ -603,6 +616,10 @@ def test_urls(store, hub, repository, tmp_path):
     assert_refused(pull(store, hub, *words, check=False), "--name", code=2)
     assert_refused(pull(store, hub, *urls, "--name", "m", check=False), "--sha256", code=2)
     assert_refused(pull(store, hub, urls[0], "--sha256", "12", "--name", "m", check=False), "64", code=2)
+    for option in ("--include", "--exclude"):
+        assert_refused(pull(store, hub, *words, "--name", "m", option, "*.json", check=False), "--include", "--exclude",
+                       "URL", code=2)
+    assert hub.asked() == []
     report = pulled(store, hub, *words, "--name", "m", HF_TOKEN=TOKEN)
     assert (report["made"], report["files"], report["commit"]) == (True, 2, "")
     source = store.json("info", "m")["source"]

@@ -99,3 +99,12 @@ def test_a_redirect_to_another_server_takes_no_token_there(store, hub, authority
         assert_pulled(store, hub, done)
         assert other.asked("hub") and {one.headers.get("authorization") for one in other.asked()} == {None}
         assert TOKEN not in str(proxy.heads) + done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("place", ["x?t=", "x/"], ids=["query", "path"])
+def test_a_redirect_that_has_the_token_in_it_is_refused(store, hub, authority, place):
+    hub.trouble("redirect", path="*/resolve/*", to=f"{hub.storage}/{place}{TOKEN}")
+    done = pull(store, hub, SSL_CERT_FILE=str(authority.ca))
+    assert_refused(done, "hf:org/bert", "redirect", "token")
+    assert TOKEN not in done.stdout + done.stderr
+    assert hub.asked("storage") == [] and store.json("ls")["models"] == []

@@ -52,13 +52,15 @@ inline constexpr std::uint64_t kPassMax = 4U << 20U;
 // A range of a published file to fetch. Also starts to fetch `ahead` bytes after it, without waiting. `all`: the reader
 // wants all these bytes, so they may come in any order, which suits nodes that start with one file at once. They are
 // then kept, or the request fails with Errc::no_space. The same goes for a range longer than kPassMax. Other bytes that
-// the node has no space for pass to the reader.
+// the node has no space for pass to the reader. `one_tensor`: the range is of one small tensor that is read alone, so
+// the read begins no swarm (weft/bytes/swarm.h). It uses a swarm that the node is in.
 struct ColdRange {
   VersionId version = 0;
   std::uint32_t file = 0;  // index in its manifest
   Range range;
   std::uint64_t ahead = 0;
   bool all = false;
+  bool one_tensor = false;
 };
 
 // While it lives, calls of ColdReads on this thread poll `is_wanted` during waits. If it returns false, they end with

@@ -5,6 +5,7 @@
 // (weft/bytes/source.h, ReadAid::offered), whose reader verifies them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,6 +15,9 @@
 #include "weft/result.h"
 
 namespace weft {
+
+// A version of at most so many bytes, or one tensor, comes so soon that a swarm gains nothing.
+inline constexpr std::uint64_t kSwarmBytesMin = 32U << 20U;
 
 // A unit that another node has offered and this node has accepted: consecutive chunks of a version, of one or several
 // blobs. Dropped without arrived(), the node lacks it again. A call, or the drop, may call back on_change(). Any

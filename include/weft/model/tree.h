@@ -29,8 +29,8 @@ namespace weft {
 //   - below layers/: layer.json, the plain layers (directory, layer.json, container if any) in the order of the first
 //     tensor below each, outer before inner, then the plain views. Then the same for each file that is set aside, with
 //     @<file>/ as its root;
-//   - below safetensors/: directories, links to published files and made files (weft/model/safetensors_view.h), in path
-//     order, a directory before the first entry below it. A data set has none of these.
+//   - below safetensors/: directories, published files and made files (weft/model/safetensors_view.h), in path order, a
+//     directory before the first entry below it. A data set has none of these.
 // Views, files and tensors are in manifest order. A file is set aside if an earlier file that is not set aside has a
 // tensor of the same name. A layer has a container if safetensors can hold a tensor below it. The root of layers/ and
 // @<file>/ have no container.
@@ -48,8 +48,13 @@ enum class NodeKind : std::uint8_t {
   layer_container,  // <layer>.safetensors of a layer's subtree, composed: Node::layer
   made_container,   // a container of safetensors/, composed: Node::file is an index into SafetensorsView::made
   made_text,        // another made file of safetensors/, rendered: Node::file as above
-  view_link,        // a symbolic link of safetensors/ to a published file: Node::file
+  view_file,        // a published file in safetensors/: Node::file
 };
+
+// True for a published file in models/ or in safetensors/.
+constexpr bool is_published(NodeKind kind) {
+  return kind == NodeKind::file || kind == NodeKind::view_file;
+}
 
 struct Node {
   NodeKind kind = NodeKind::dir;

@@ -21,6 +21,7 @@
 #include "pull/pull_follower.h"
 #include "pull/pull_names.h"
 #include "pull/pull_source.h"
+#include "pull/received_note.h"
 #include "pull/receiving.h"
 #include "weft/bytes/cold.h"
 #include "weft/programs/operations.h"
@@ -50,9 +51,9 @@ constexpr CommandInfo kPullInfo = {
         "\n"
         "A SOURCE may also be one or more URLs of files, each with its --sha256.\n"
         "\n"
-        "--include and --exclude select files by their paths. '*' stands for any run of\n"
-        "bytes, also of '/', '?' for any byte and [a-z] for one of a set. A pattern that\n"
-        "ends with '/' selects everything below that directory.\n"
+        "--include and --exclude select files of a repository by their paths. '*' stands\n"
+        "for any run of bytes, also of '/', '?' for any byte and [a-z] for one of a set.\n"
+        "A pattern that ends with '/' selects everything below that directory.\n"
         "\n"
         "The variables HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_OFFLINE,\n"
         "HTTPS_PROXY and NO_PROXY have the same effects as for the hub's own programs. The\n"
@@ -108,6 +109,8 @@ class PullCommand final : public Command {
     if (is_hub_ && sources_.size() > 1)
       return Error{Errc::invalid, fmt::format("expected one repository, got {} too", printable(sources_[1]))};
     if (is_hub_ && !sha256_.empty()) return Error{Errc::invalid, "--sha256: expected with URLs alone"};
+    if (!is_hub_ && !(filter_.include.empty() && filter_.exclude.empty()))
+      return Error{Errc::invalid, "--include and --exclude: expected with a repository alone, got a URL"};
     if (is_hub_) {
       WEFT_TRY(repository_, parse_hub_source(sources_.front(), kind));
       if (dataset_ && repository_.repository.kind != VersionKind::dataset)
@@ -372,18 +375,31 @@ class PullCommand final : public Command {
     const std::string store = context.store_path();
     if (const auto there = stat_file(store); !there.ok() && there.error().code == Errc::not_found)
       WEFT_CHECK(context.open_or_create());
+    WEFT_TRY(const std::string home, home_of_pulls(context));
+    if (home != store) WEFT_CHECK(make_directories(home, 0700));
+    WEFT_TRY(const SafePath directory, SafePath::open_owned(home));
+    if (home != store) WEFT_CHECK(remove_old_pulls(directory / kPullsFolder, kDraftsKept));
+    return directory / kPullsFolder;
+  }
+
+  static Result<std::string> home_of_pulls(const Context& context) {
+    const std::string store = context.store_path();
     WEFT_TRY(const struct stat st, stat_file(store));
-    if (st.st_uid == own_user()) {
-      WEFT_TRY(const SafePath directory, SafePath::open_owned(store));
-      return directory / kPullsFolder;
-    }
+    if (st.st_uid == own_user()) return store;
     const auto variable = [&](const char* name) { return context.environment().variable(name).value_or(""); };
     const std::string cache = variable("XDG_CACHE_HOME");
-    const std::string own = (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
-    WEFT_CHECK(make_directories(own, 0700));
-    WEFT_TRY(const SafePath directory, SafePath::open_owned(own));
-    WEFT_CHECK(remove_old_pulls(directory / kPullsFolder, kDraftsKept));
-    return directory / kPullsFolder;
+    return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/weft";
+  }
+
+  // Returns the bytes of unknown_files() that an earlier pull has received here.
+  std::uint64_t received_earlier(const Context& context) const {
+    const auto home = home_of_pulls(context);
+    const auto directory = home.ok() ? SafePath::open_owned(*home) : Result<SafePath>(home.error());
+    std::uint64_t bytes = 0;
+    if (!directory.ok()) return bytes;
+    const SafePath area = *directory / kPullsFolder / source_->key();
+    for (const HubFile& file : unknown_files()) bytes += received_bytes(area / kPullFiles, area / kPullNotes, file);
+    return bytes;
   }
 
   Result<ImportReport> import(const Context& context) {
@@ -402,9 +418,7 @@ class PullCommand final : public Command {
   Result<int> show(const Context& context, const ImportReport& report) const {
     for (const auto* lines : {&report.left_out, &report.remarks})
       for (const std::string& line : *lines) context.note(line);
-    if (!listing_.source.access.empty())
-      context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(),
-                               listing_.source.access));
+    note_access(context);
     if (context.json) return print_json(context, &report.outcome.version, &report.outcome);
     print_import(context, report, options_.dataset);
     context.print("  {}: {} received{}{}\n", options_.default_message, human_bytes(received_.bytes),
@@ -413,16 +427,28 @@ class PullCommand final : public Command {
     return kExitDone;
   }
 
+  void note_access(const Context& context) const {
+    const std::string& access = listing_.source.access;
+    if (access.empty()) return;
+    context.note(fmt::format("{} is {}: here every user who can read the store can read it", source_->text(), access));
+  }
+
   // Without a new version. Sets the tags that the stored one lacks, unless --check is given.
   Result<int> finish(const Context& context) {
     const VersionRow* row = stored_ ? &*stored_ : nullptr;
-    if (row == nullptr) received_.bytes = bytes_ - known_bytes();
+    if (row == nullptr) {
+      received_.resumed = received_earlier(context);
+      received_.bytes = bytes_ - known_bytes() - received_.resumed;
+    }
     if (row != nullptr && !check_) WEFT_CHECK(set_tags(context, *row));
+    if (row != nullptr) note_access(context);
     if (context.json) return print_json(context, row, nullptr);
     const std::string count = count_of(files().size(), "file");
     if (row == nullptr)
-      context.print("{}: {}, {}: {} to receive, {} known\n", listing_.description, count, human_bytes(bytes_),
-                    human_bytes(received_.bytes), human_bytes(known_bytes()));
+      context.print("{}: {}, {}: {} to receive{}, {} known\n", listing_.description, count, human_bytes(bytes_),
+                    human_bytes(received_.bytes),
+                    received_.resumed == 0 ? "" : fmt::format(", {} received earlier", human_bytes(received_.resumed)),
+                    human_bytes(known_bytes()));
     else
       context.print("{} has {} of {} already: nothing {}\n", spec_of(*row), count, listing_.description,
                     check_ ? "to receive" : "received");

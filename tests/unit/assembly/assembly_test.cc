@@ -190,7 +190,7 @@ TEST_CASE("a composed file that is read gets an assembled one") {
     CHECK(vfs->assembled(ino));
     CHECK((*composed)->backing_fd() == -1);  // an open file stays as it was opened
   }
-  const auto place = vfs->place(ino);  // in models/; safetensors/ and hub/ have links
+  const auto place = vfs->place(ino);  // in models/; hub/ has links
   REQUIRE(place.ok());
   CHECK(place->name == "model.safetensors");
   CHECK(vfs->lookup(place->dir, place->name)->ino == ino);

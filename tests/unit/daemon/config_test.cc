@@ -27,6 +27,7 @@ TEST_CASE("missing settings have defaults") {
   CHECK(config->cache_max == 20ULL << 30U);
   CHECK(config->cold == "auto");
   CHECK(config->sparse == "auto");
+  CHECK(!config->expect_others);
   CHECK(config->location.empty());
   CHECK(config->follow.empty());
   CHECK(config->metrics_port == 0);
@@ -138,6 +139,7 @@ TEST_CASE("mistakes are named with their line") {
            {"store = ['/s']", ":1: store: expected a text"},
            {"store = true", ":1: store: expected a text"},
            {"store = '/s'\ntrust_store = 'maybe'", ":2: trust_store: expected true or false"},
+           {"store = '/s'\nexpect_others = 1", ":2: expect_others: expected true or false"},
            {"store = '/s'\ndrain_seconds = 99999", ":2: drain_seconds: expected a number up to 3600"},
            {"store = '/s'\ngc_delay = '1w'", ":2: gc_delay: expected a time, such as 90s, 10m, 1h or 7d"},
            {"store = '/s'\ngc_delay = 'h'", ":2: gc_delay: expected a time"},
@@ -227,6 +229,7 @@ TEST_CASE("a reload keeps the settings that are not reloadable") {
                                {"origin", {{"/p"}, ""}},
                                {"cold", {{"fetch"}, ""}},
                                {"location", {{"rack2"}, ""}},
+                               {"expect_others", {{"true"}, ""}},
                                {"etcd.endpoints", {{"http://b:2379"}, ""}},
                                {"metrics_port", {{"9464"}, ""}}};
   const auto config = make_config(reloaded_values(before, after));
@@ -236,6 +239,7 @@ TEST_CASE("a reload keeps the settings that are not reloadable") {
   CHECK(config->metrics_port == 0);
   CHECK(config->cold == "fetch");
   CHECK(config->location == "rack2");
+  CHECK(config->expect_others);
   CHECK(!config->gc.users.contains(12));
 }
 

@@ -26,7 +26,8 @@ Errc refused(const std::string& text, std::size_t descriptors, Range range = {0,
 }  // namespace
 
 TEST_CASE("a ColdRange survives encoding") {
-  const ColdRange what{7, 3, {1ULL << 40U, 99}, 1U << 20U};
+  ColdRange what{7, 3, {1ULL << 40U, 99}, 1U << 20U};
+  what.one_tensor = true;
   const auto got = decode_fields<ColdRange>(parsed(encode_fields(what)));
   REQUIRE(got.ok());
   CHECK(got->version == 7);
@@ -34,6 +35,7 @@ TEST_CASE("a ColdRange survives encoding") {
   CHECK(got->range == what.range);
   CHECK(got->ahead == what.ahead);
   CHECK(got->all == what.all);
+  CHECK(got->one_tensor);
   CHECK(!decode_fields<ColdRange>(parsed(R"({"version":1,"file":4294967296,"offset":0,"length":1})")).ok());
   CHECK(!decode_fields<ColdRange>(parsed(R"({"version":1,"file":0,"offset":0})")).ok());
 }

@@ -74,6 +74,21 @@ TEST_CASE("the next page is the same request at the same server") {
   }
 }
 
+TEST_CASE("a private and a gated repository are marked as the hub marks them") {
+  const auto written = [](const std::string& access) {
+    VersionRow version;
+    version.model_name = "org/m";
+    version.source.access = access;
+    JsonWriter json;
+    json.begin_object();
+    write_repository(json, version, std::string(40, 'a'));
+    return json.end_object().take();
+  };
+  CHECK(written("").find(R"("private":false,"gated":false)") != std::string::npos);
+  CHECK(written("private").find(R"("private":true,"gated":false)") != std::string::npos);
+  CHECK(written("gated").find(R"("private":false,"gated":"auto")") != std::string::npos);
+}
+
 TEST_CASE("a file is known by its SHA-256, and one without a digest by its commit and path") {
   const std::string commit(40, 'a');
   ServedFile file{"a/b", false, 7, digest_from_hex(std::string(64, 'c'))};

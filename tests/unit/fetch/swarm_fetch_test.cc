@@ -217,6 +217,36 @@ TEST_CASE("the start of a file comes by the swarm, and other units that a reader
   CHECK(scene.swarms.looks() == 0);  // no reader read in order
 }
 
+TEST_CASE("a read of one tensor begins no swarm, and uses one that the node is in") {
+  Scene scene;
+  scene.options.patience = kPatience;
+  scene.open();
+  const auto read_tensor = [&](std::size_t chunk, std::uint64_t ahead) {
+    return scene.fetcher->bring({scene.away.version, 0, {chunk * kDigestChunk, 10}, ahead, false, true}).ok();
+  };
+  CHECK(read_tensor(1, kDigestChunk));
+  CHECK(read_tensor(2, 0));
+  CHECK(scene.source->ordinary == 2);
+  scene.read_by_swarm(0);                                                               // a read of a file begins one
+  CHECK(scene.away.bring(*scene.fetcher, {20 * kDigestChunk, 10}, kDigestChunk).ok());  // so that the node stays in it
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted() == Chunks{scene.name(0), scene.name(21)}; }));
+  auto read = std::async(std::launch::async, [&] { return read_tensor(3, 0); });
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.waiting(scene.name(3)) == 1; }));
+  scene.swarms.offer(scene.manifest(), {scene.chunk(3)});
+  CHECK(read.get());
+  CHECK(scene.source->ordinary == 3);
+  CHECK(scene.source->offered == 2);
+}
+
+TEST_CASE("a whole tensor comes without a swarm, also with a base") {
+  NextVersion next;
+  REQUIRE(next.fetcher->bring({next.away.version, 0, {0, next.away.file.size}, 0, true, true}).ok());
+  CHECK(next.source->offered == 0);
+  CHECK(next.source->ordinary == static_cast<int>(kChunks - NextVersion::kSame + 1));
+  CHECK(next.swarms.wait_until([&] { return next.wanted() == 0; }));
+  next.check_whole();
+}
+
 TEST_CASE("the start of a file comes by the ordinary way if the swarm refuses its version") {
   Scene scene;
   scene.options.patience = kPatience;
@@ -247,6 +277,20 @@ TEST_CASE("a reader in order has its file fetched ahead while other nodes fetch 
   CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kAtStart + 8; }));
   CHECK(scene.source->ordinary == 0);
   CHECK(scene.source->offered == 3);
+}
+
+TEST_CASE("a reader in order has its file fetched ahead if other nodes are expected") {
+  Scene scene;
+  scene.options.patience = kPatience;
+  scene.open();
+  scene.read_by_swarm(0, kDigestChunk);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == 2; }));
+  FetchPolicy policy;
+  policy.expect_others = true;
+  scene.fetcher->set_policy(policy);
+  CHECK(scene.swarms.wait_until([&] { return scene.swarms.wanted().size() == kChunks; }));
+  CHECK(scene.source->ordinary == 0);
+  CHECK(scene.source->offered == 1);
 }
 
 TEST_CASE("a file that is fetched ahead does not evict what the cache has") {

@@ -121,7 +121,7 @@ struct Parts {
 
 TEST_CASE("reads of a version that is too small for a swarm begin no other shard, and look for no partners") {
   Parts one(10);
-  REQUIRE(one.content->bytes == kSwarmVersionMin);
+  REQUIRE(one.content->bytes == kSwarmBytesMin);
   one.swarms.partners = true;
   one.read(0, 10);
   one.read(1, 1, kDigestChunk);
@@ -150,6 +150,23 @@ TEST_CASE("a reader in order has its shard and then the others fetched ahead, bu
   one.swarms.tell();
   CHECK(one.swarms.wait_until([&] { return one.swarms.wanted().size() == 3 * kEach; }));
   CHECK(one.swarms.asked() == std::vector{one.shards.blob(1), one.shards.blob(0), one.shards.blob(2)});
+}
+
+TEST_CASE("a reader in order that expects other nodes has its shard and then the others fetched ahead") {
+  Parts one;
+  one.reads.expect_others(true);
+  one.read(1, 1, kDigestChunk);
+  CHECK(one.swarms.wait_until([&] { return one.swarms.wanted().size() == 3 * kEach; }));
+  CHECK(one.swarms.asked() == std::vector{one.shards.blob(1), one.shards.blob(0), one.shards.blob(2)});
+}
+
+TEST_CASE("a reader of one tensor has nothing else fetched") {
+  Parts one;
+  one.swarms.partners = true;
+  one.reads.note_read(one.content, {one.shards.version, 1, {0, kDigestChunk}, kDigestChunk, false, true});
+  one.finish_round();
+  CHECK(one.transfers() == 0);
+  CHECK(one.swarms.looks() == 0);
 }
 
 TEST_CASE("a shard for which the cache has no room is not begun, until a reader asks again") {

@@ -135,11 +135,28 @@ TEST_CASE("listing: pages beyond their bounds") {
   values.resize(values.size() - 1);  // the row's end
   for (std::size_t i = 0; i < limits::kHubPageValuesMax; ++i) values += ",0";
   CHECK_FALSE(listed({values + "]}]"}).ok());
-  HubListing bounded(kWhere, 100);
+}
+
+TEST_CASE("listing: bytes, pages, rows and files beyond the bounds of all pages together") {
+  const auto check_last = [](HubListingBounds bounds, const std::vector<std::string>& pages, const std::string& named) {
+    CAPTURE(named);
+    HubListing listing(kWhere, bounds);
+    for (std::size_t i = 0; i + 1 < pages.size(); ++i) must(listing.add_page(pages[i]));
+    const Status last = listing.add_page(pages.back());
+    REQUIRE_FALSE(last.ok());
+    CHECK(last.error().code == Errc::invalid);
+    CHECK(last.error().message.starts_with(kWhere + ": "));
+    CHECK(last.error().message.find("at most " + named) != std::string::npos);
+  };
   const std::string blank = "[" + std::string(48, ' ') + "]";
-  CHECK(bounded.add_page(blank).ok());
-  CHECK(bounded.add_page(blank).ok());
-  CHECK_FALSE(bounded.add_page("[]").ok());
+  const std::string two = "[" + directory_row("d") + "," + file_row("d/a") + "]";
+  const std::string directory = "[" + directory_row("e") + "]";
+  const std::string file = "[" + file_row("b") + "]";
+  check_last({.bytes = 100}, {blank, blank, "[]"}, "100 bytes");
+  check_last({.pages = 2}, {"[]", two, "[]"}, "2 pages");
+  check_last({.rows = 3}, {two, file, directory}, "3 rows");
+  check_last({.rows = 1}, {two}, "1 rows");
+  check_last({.files = 1}, {two, directory, file}, "1 files");
 }
 
 TEST_CASE("revision: the commit, and whether the repository is for everybody") {
@@ -149,11 +166,14 @@ TEST_CASE("revision: the commit, and whether the repository is for everybody") {
   CHECK(open.commit == kSha1);
   CHECK_FALSE(open.is_private);
   CHECK_FALSE(open.is_gated);
+  CHECK(open.access().empty());
   const HubRevision closed = must(parse_hub_revision(
       fmt::format(R"({{"sha":"{}","private":true,"gated":"manual","x":{{"private":false,"gated":false}}}})", kSha1),
       kWhere));
   CHECK(closed.is_private);
   CHECK(closed.is_gated);
+  CHECK(closed.access() == "private");
+  CHECK(HubRevision{kSha1, false, true}.access() == "gated");
 }
 
 TEST_CASE("revision: answers without a commit are refused") {

@@ -91,8 +91,6 @@ TEST_CASE("hub name: URLs, with a revision as one component") {
   CHECK(model.revision("main") == "https://hub.example/api/models/org/bert/revision/main");
   CHECK(model.revision("refs/pr/1") == "https://hub.example/api/models/org/bert/revision/refs%2Fpr%2F1");
   CHECK(model.tree("a+b") == "https://hub.example/api/models/org/bert/tree/a%2Bb?recursive=true");
-  CHECK(model.paths_info("main") == "https://hub.example/api/models/org/bert/paths-info/main");
-  CHECK(model.refs() == "https://hub.example/api/models/org/bert/refs");
   CHECK(model.file("main", "sub/a b#\xc3\xa4.bin") ==
         "https://hub.example/org/bert/resolve/main/sub/a%20b%23%C3%A4.bin");
   const HubUrls data("http://127.0.0.1:7/hub", {"c4", VersionKind::dataset});

@@ -303,11 +303,11 @@ TEST_CASE("tensors that repeat one element cannot make a file without end") {
   CHECK(view.kept[0].second == "its tensors together are larger than a file may be");
 }
 
-TEST_CASE("safetensors/ has links to published files, and directories of its own") {
+TEST_CASE("safetensors/ has nodes of its own for published files and directories") {
   auto tree = tree_of(of({opaque("a/config.json"), torch("a/m.pt")}));
-  const Node& link = tree->node(at(*tree, "safetensors/a/config.json"));
-  CHECK(link.kind == NodeKind::view_link);
-  CHECK(link.file == tree->node(at(*tree, "models/a/config.json")).file);
+  const Node& shown = tree->node(at(*tree, "safetensors/a/config.json"));
+  CHECK(shown.kind == NodeKind::view_file);
+  CHECK(shown.file == tree->node(at(*tree, "models/a/config.json")).file);
   CHECK(at(*tree, "safetensors/a") != at(*tree, "models/a"));
   CHECK(tree->node(at(*tree, "safetensors/a/m.safetensors")).kind == NodeKind::made_container);
   CHECK_FALSE(testing::has(*tree, "safetensors/a/m.pt"));

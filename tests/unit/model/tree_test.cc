@@ -34,8 +34,8 @@ std::string_view kind_name(NodeKind kind) {
       return "made";
     case NodeKind::made_text:
       return "text";
-    case NodeKind::view_link:
-      return "link";
+    case NodeKind::view_file:
+      return "shown";
   }
   return "?";
 }
@@ -93,10 +93,10 @@ TEST_CASE("node numbers are stable") {
 38 view layers/@model.safetensors/enc/0/w.npy
 39 view layers/@model.safetensors/x/y.npy
 40 dir safetensors/1_Pooling
-41 link safetensors/1_Pooling/config.json
-42 link safetensors/config.json
-43 link safetensors/model.fp16.safetensors
-44 link safetensors/model.safetensors
+41 shown safetensors/1_Pooling/config.json
+42 shown safetensors/config.json
+43 shown safetensors/model.fp16.safetensors
+44 shown safetensors/model.safetensors
 )");
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a version without tensors has empty layers/ and tensors/") {
   CHECK(listing(*tree_of({})) == "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n");
   CHECK(listing(*tree_of({{opaque("config.json")}})) ==
         "0 dir models\n1 dir layers\n2 dir tensors\n3 dir safetensors\n4 file models/config.json\n"
-        "5 link safetensors/config.json\n");
+        "5 shown safetensors/config.json\n");
 }
 
 TEST_CASE("published directories and files, in path order") {
@@ -115,9 +115,9 @@ TEST_CASE("published directories and files, in path order") {
         "models/a.txt\n"
         "7 dir models/a\n8 dir models/a/b\n9 dir models/a/b/c\n10 file models/a/b/c/d\n11 file models/a/b/e\n"
         "12 file models/a/f\n13 dir models/ab\n14 file models/ab/g\n15 dir safetensors/a-b\n"
-        "16 link safetensors/a-b/x\n17 link safetensors/a.txt\n18 dir safetensors/a\n19 dir safetensors/a/b\n"
-        "20 dir safetensors/a/b/c\n21 link safetensors/a/b/c/d\n22 link safetensors/a/b/e\n"
-        "23 link safetensors/a/f\n24 dir safetensors/ab\n25 link safetensors/ab/g\n");
+        "16 shown safetensors/a-b/x\n17 shown safetensors/a.txt\n18 dir safetensors/a\n19 dir safetensors/a/b\n"
+        "20 dir safetensors/a/b/c\n21 shown safetensors/a/b/c/d\n22 shown safetensors/a/b/e\n"
+        "23 shown safetensors/a/f\n24 dir safetensors/ab\n25 shown safetensors/ab/g\n");
   CHECK(tree->node(at(*tree, "models/a/b/e")).file == 3);
 }
 
@@ -131,9 +131,9 @@ TEST_CASE("empty directories stand among the files, in path order") {
         "models/a-b/x\n"
         "7 dir models/a\n8 dir models/a/b\n9 dir models/a/b/c\n10 dir models/a/b/c/d\n11 file models/a/b/e\n"
         "12 dir models/a/b/z\n13 file models/a/f\n14 dir models/b\n15 dir models/b/1\n16 dir models/b/2\n"
-        "17 dir safetensors/a-b\n18 dir safetensors/a-b/0\n19 link safetensors/a-b/x\n20 dir safetensors/a\n"
-        "21 dir safetensors/a/b\n22 dir safetensors/a/b/c\n23 dir safetensors/a/b/c/d\n24 link safetensors/a/b/e\n"
-        "25 dir safetensors/a/b/z\n26 link safetensors/a/f\n27 dir safetensors/b\n28 dir safetensors/b/1\n"
+        "17 dir safetensors/a-b\n18 dir safetensors/a-b/0\n19 shown safetensors/a-b/x\n20 dir safetensors/a\n"
+        "21 dir safetensors/a/b\n22 dir safetensors/a/b/c\n23 dir safetensors/a/b/c/d\n24 shown safetensors/a/b/e\n"
+        "25 dir safetensors/a/b/z\n26 shown safetensors/a/f\n27 dir safetensors/b\n28 dir safetensors/b/1\n"
         "29 dir safetensors/b/2\n");
   CHECK(count == tree->size());
   CHECK(tree->children(at(*tree, "models/a/b/z")).empty());

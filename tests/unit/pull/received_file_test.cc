@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "base/sha256.h"
+#include "pull/received_note.h"
 #include "testing.h"
 
 using namespace weft;
@@ -92,11 +93,17 @@ TEST_CASE("received: pieces arrive in any order, and the whole file is verified 
 TEST_CASE("received: a later process receives only the rest") {
   const Place place;
   const std::string content = content_of(kSize);
+  const auto noted = [&](const HubFile& wanted) { return received_bytes(place.files, place.notes, wanted); };
+  CHECK(noted(wanted_of(content)) == 0);
   {
     const auto file = place.open(wanted_of(content));
     receive(*file, 1, content);
     receive(*file, 0, content, 1000);
   }
+  CHECK(noted(wanted_of(content)) == 1005);
+  CHECK(noted(wanted_of(content_of(kSize - 1))) == 0);
+  CHECK(noted(wanted_of(content, "sub")) == 0);
+  CHECK(must(list_directory(place.files)) == std::vector<std::string>{"sub"});
   const auto file = place.open(wanted_of(content));
   CHECK(file->received() == 1005);
   REQUIRE(take_piece(*file) == 0);
@@ -104,6 +111,7 @@ TEST_CASE("received: a later process receives only the rest") {
   CHECK_FALSE(take_piece(*file));
   receive(*file, 0, content);
   CHECK(must(file->hash_ready()) == Verdict::verified);
+  CHECK(noted(wanted_of(content)) == kSize);
   const auto again = place.open(wanted_of(content));
   CHECK(again->received() == kSize);
   CHECK_FALSE(take_piece(*again));

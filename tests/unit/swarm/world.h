@@ -55,7 +55,7 @@ class World {
     std::optional<SwarmTime> timer;
     SwarmTime silent_until{};
     std::string location;
-    std::uint32_t slowness = 1;  // its reads take so many times as long
+    std::uint32_t slowness = 1;    // its reads take so many times as long
     std::uint64_t beginnings = 0;  // of the source, after its first
     std::uint32_t life = 0;
     bool alive = false, lies = false, done = false;

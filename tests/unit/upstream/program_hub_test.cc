@@ -41,13 +41,13 @@ HubSource source(const std::string& revision = "main") {
   return {{"org/m", VersionKind::model}, revision};
 }
 
-testing::Responder::Answer answers(const std::string& gated = "false") {
-  return [gated](const testing::Asked& asked) {
+testing::Responder::Answer answers(const std::string& gated = "false", const std::string& closed = "false") {
+  return [gated, closed](const testing::Asked& asked) {
     const std::string missing = "X-Error-Code: RevisionNotFound\r\n";
     if (asked.path.find("/none") != std::string::npos) return http_answer(404, "", "X-Error-Code: RepoNotFound\r\n");
     if (asked.path.find("/revision/v9") != std::string::npos) return http_answer(404, "", missing);
     if (asked.path.find("/revision/") != std::string::npos)
-      return http_answer(200, R"({"sha": ")" + kCommit + R"(", "gated": )" + gated + "}");
+      return http_answer(200, R"({"sha": ")" + kCommit + R"(", "private": )" + closed + R"(, "gated": )" + gated + "}");
     if (asked.path.find("/tree/") != std::string::npos)
       return http_answer(200,
                          R"([{"type": "file", "path": "a", "size": 1, "oid": ")" + std::string(40, 'd') + R"("}])");
@@ -63,6 +63,7 @@ TEST_CASE("a question gives the commit and the files, or tells what is missing")
   REQUIRE(commit.has_value());
   CHECK(commit->commit == kCommit);
   CHECK(commit->files.front().path == "a");
+  CHECK(commit->access.empty());
   CHECK_FALSE(must(hub->ask(source("v9"))).has_value());
   const std::size_t before = responder.requests();
   CHECK(hub->ask({{"org/none", VersionKind::model}, "main"}).error().code == Errc::not_found);
@@ -74,6 +75,17 @@ TEST_CASE("a gated repository whose files the token does not open is refused bef
   const Place place;
   testing::Responder responder(answers("\"auto\""));
   CHECK(place.hub(responder.endpoint())->ask(source()).error().code == Errc::permission);
+}
+
+TEST_CASE("the answer says that a repository is private or gated") {
+  const Place place;
+  testing::Responder closed(answers("false", "true"));
+  CHECK(must(place.hub(closed.endpoint())->ask(source()))->access == "private");
+  testing::Responder gated([](const testing::Asked& asked) {
+    const std::string fields = "X-Repo-Commit: " + kCommit + "\r\nETag: \"" + std::string(40, 'd') + "\"\r\n";
+    return asked.head.starts_with("HEAD ") ? http_answer(200, "", fields) : answers("\"auto\"")(asked);
+  });
+  CHECK(must(place.hub(gated.endpoint())->ask(source()))->access == "gated");
 }
 
 TEST_CASE("a refusal without a token says that there is no such repository, and with one that it is closed") {

@@ -40,6 +40,7 @@ class Lender final : public ColdReads {
       return Error{Errc::timed_out, "the holder is silent"};
     }
     asked.push_back(what.range);
+    of_one_tensor += what.one_tensor ? 1 : 0;
     ends.push_back(what.range.offset + what.range.length + what.ahead);
     WEFT_TRY(const auto snapshot, far_.snapshot());
     WEFT_TRY(const VersionRow known, snapshot->version(what.version));
@@ -81,6 +82,7 @@ class Lender final : public ColdReads {
   bool begins = false, fails_later = false;
   int silent = 0;  // calls of bring() that fail before one succeeds
   int taken = 0, trims = 0;
+  int of_one_tensor = 0;  // calls of bring()
   std::vector<Range> begun;
   int resolved = 0;
   ColdAdvice advised;
@@ -291,6 +293,27 @@ TEST_CASE("a view asks for its own bytes alone, and streamed reads for what they
   std::uint64_t asked = 0;
   for (const Range& range : far.lender->asked) asked += range.length;
   CHECK(asked <= 16384);
+}
+
+TEST_CASE("a read of a small view is of one tensor; a read of a large view or of another file is not") {
+  Far far;
+  far.lender->begins = true;
+  CHECK(far.read("tensors/model/1/encoder.1.weight.npy").ok());
+  CHECK(far.lender->of_one_tensor == 1);
+  far.lender->begins = false;
+  CHECK(far.read("tensors/model/1/encoder.0.weight.npy").ok());
+  CHECK(far.lender->of_one_tensor == 2);
+  const std::size_t before = far.lender->asked.size();
+  CHECK(far.read("models/model/1/model.safetensors").ok());
+  CHECK(far.read("layers/model/1/encoder/0.safetensors").ok());
+  constexpr std::size_t kTensor = (32U << 20U) + 1;
+  write_file(far.near.dir / "large/model.safetensors",
+             safetensors_file({{"first", "U8", {kTensor}, random_bytes(kTensor, 1)}}));
+  far.near.publish({far.near.dir / "large"}, "model");
+  far.mirror();
+  CHECK(far.read("tensors/model/2/first.npy", kTensor, 10).ok());
+  CHECK(far.lender->asked.size() > before);
+  CHECK(far.lender->of_one_tensor == 2);
 }
 
 TEST_CASE("a small view is on its way once it is open, and whoever reads it first takes it") {

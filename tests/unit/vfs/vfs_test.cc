@@ -226,7 +226,7 @@ TEST_CASE("a tensor is one inode wherever it appears, and its links are counted"
   CHECK(must(walk(*f.vfs, "tensors/m/1/" + own)).ino != must(walk(*f.vfs, "tensors/n/1/" + own)).ino);
 }
 
-TEST_CASE("a published file has one link, and hub/ and safetensors/ lead to it") {
+TEST_CASE("a published file has one link, hub/ leads to it, and safetensors/ has it as another file without blocks") {
   VfsFixture f;
   f.publish_model("org/m", 1);
   f.publish_model("org/m", 2);
@@ -240,11 +240,16 @@ TEST_CASE("a published file has one link, and hub/ and safetensors/ lead to it")
   CHECK(seen == said);
   CHECK(said[ino_at(*f.vfs, "models/org/m/1/model.safetensors")] == 1);
   CHECK(said[ino_at(*f.vfs, "models/a/b/c/1/model.safetensors")] == 1);
-  const Attr link = must(walk(*f.vfs, "safetensors/a/b/c/1/1_Pooling/config.json"));
-  CHECK(link.type == FileType::link);
-  CHECK(must(f.vfs->readlink(link.ino)) == "../../../../../../models/a/b/c/1/1_Pooling/config.json");
-  CHECK(f.vfs->open(link.ino).error().code == Errc::invalid);
-  CHECK_FALSE(f.vfs->readlink(ino_at(*f.vfs, "safetensors/a/b/c/1/1_Pooling")).ok());
+  const Attr published = must(walk(*f.vfs, "models/a/b/c/1/model.safetensors"));
+  const Attr shown = must(walk(*f.vfs, "safetensors/a/b/c/1/model.safetensors"));
+  CHECK(shown.ino != published.ino);
+  CHECK(shown.size == published.size);
+  CHECK(shown.large == published.large);
+  CHECK(published.blocks > 1);
+  CHECK(shown.blocks == 1);
+  CHECK(shown.lasting_attr);
+  CHECK(read_path(*f.vfs, "safetensors/a/b/c/1/model.safetensors") == f.source_text("a/b/c", 1, "model.safetensors"));
+  CHECK(must(f.vfs->sha256_of(shown.ino)) == must(f.vfs->sha256_of(published.ino)));
 }
 
 TEST_CASE("a tensor view is an npy header and the tensor's bytes") {
