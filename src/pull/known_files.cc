@@ -300,7 +300,9 @@ class KnownSearch {
     if (!absent.ok() || !*absent) return absent.ok();
     const BlobHome& home = **absent;
     if (!others_give_ || home.version == given_) return others_give_;
-    others_give_ = reads_.bring({home.version, home.file, {home.offset, 1}, 0, false}).ok();
+    // As a tensor that is read alone, the byte begins no swarm.
+    const ColdRange byte{home.version, home.file, {home.offset, 1}, 0, false, true};
+    others_give_ = reads_.bring(byte).ok();
     if (others_give_) given_ = home.version;
     return others_give_;
   }
