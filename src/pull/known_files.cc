@@ -62,7 +62,7 @@ struct ReadVersion {
 // Returns the blobs of the extents that contain these bytes of a file, and how many bytes of them to skip.
 std::pair<std::vector<ColdBlob>, std::uint64_t> blobs_of(const ReadVersion& version, const File& file, Range bytes) {
   std::pair<std::vector<ColdBlob>, std::uint64_t> found;
-  if (bytes.length == 0) return found;  // an empty file may lie in a bundle that is not there
+  if (bytes.length == 0) return found;  // the bundle of an empty file may be missing
   const auto number = static_cast<std::uint32_t>(&file - version.manifest.files.data());
   for (const Extent& extent : file.extents) {
     if (extent.offset + extent.id.length <= bytes.offset || extent.offset >= bytes.offset + bytes.length) continue;
@@ -293,14 +293,16 @@ class KnownSearch {
     if (can_be_read(known)) found_[number] = std::move(known);
   }
 
-  // True if this node has the bytes, or another node gives one of this version that is not here. After a node that
-  // gives nothing, no other one is asked.
+  // True if this node has the bytes of the file, or another node gives a byte of the version. After an error, no
+  // further byte is asked for, because each call may take seconds.
   bool can_be_read(const KnownFile& known) {
     const auto absent = first_absent(store_, known);
     if (!absent.ok() || !*absent) return absent.ok();
     const BlobHome& home = **absent;
     if (!others_give_ || home.version == given_) return others_give_;
-    others_give_ = reads_.bring({home.version, home.file, {home.offset, 1}, 0, false}).ok();
+    // As a tensor that is read alone, the byte begins no swarm.
+    const ColdRange byte{home.version, home.file, {home.offset, 1}, 0, false, true};
+    others_give_ = reads_.bring(byte).ok();
     if (others_give_) given_ = home.version;
     return others_give_;
   }
@@ -324,8 +326,8 @@ class KnownSearch {
   std::vector<std::optional<KnownFile>> found_;                     // by number
   std::set<Digest> seen_;                                           // manifests
   std::uint64_t tensors_ = 0;                                       // of the versions that were searched
-  bool others_give_ = true;  // other nodes have given all that they were asked for
-  VersionId given_ = 0;      // the last version of which they have given a byte; 0: none
+  bool others_give_ = true;                                         // false once no node has given a byte of a version
+  VersionId given_ = 0;  // the last version of which a node has given a byte; 0: none
 };
 
 Result<std::shared_ptr<OpenFile>> open_known(Store& store, ColdReads* reads, const KnownFile& known) {

@@ -48,7 +48,7 @@ struct KnownQuery {
 // node gives.
 //
 // A file in LFS whose bytes are on other nodes is known if `reads` gives a byte of its version that this node lacks.
-// Once it has not given one, only files whose bytes are here are known.
+// Once `reads` has not given such a byte, only files whose bytes are on this node are known.
 Result<std::vector<KnownFile>> known_files(Store& store, ColdReads& reads, const KnownQuery& query);
 
 // Gives the sink the stored bytes. `reads` fetches those that this node lacks; null: Errc::absent then. The caller

@@ -23,6 +23,7 @@
 #include "pull/pull_source.h"
 #include "pull/received_note.h"
 #include "pull/receiving.h"
+#include "weft/bytes/cold.h"
 #include "weft/programs/operations.h"
 
 namespace weft {

@@ -74,7 +74,7 @@ struct Stored : Fixture {
   }
 };
 
-// A second node of a cluster. It has the names of versions of the first one, and asks that one for all else.
+// A second node of a cluster, with the names of versions of the first node, which it asks for manifests and bytes.
 class SecondNode final : public ColdReads {
  public:
   explicit SecondNode(const Fixture& first) : first_(first) {
