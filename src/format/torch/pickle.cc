@@ -61,7 +61,7 @@ Result<Pickle::Value> PickleMachine::run() {
                    fmt::format("expected a pickle of at most {} opcodes, got more", limits::kPickleOpcodesMax)};
     const Handler handler = handlers()[opcode];
     if (handler == nullptr)
-      return Error{Errc::unsupported,
+      return Error{Errc::invalid,
                    fmt::format("expected an opcode of a pickle at {}, got 0x{:02x}", pickle_.position_ - 1, opcode)};
     WEFT_CHECK((this->*handler)(static_cast<Opcode>(opcode)));
   }
@@ -92,7 +92,10 @@ Result<std::string_view> PickleMachine::line() {
   const std::string_view rest = std::string_view(pickle_.bytes_).substr(pickle_.position_, limits::kPickleLineMax + 1);
   const std::size_t end = rest.find('\n');
   pickle_.ran_out_ = end == std::string_view::npos && rest.size() <= limits::kPickleLineMax;
-  if (end == std::string_view::npos) return broken("expected the end of a line, got none");
+  if (end == std::string_view::npos && pickle_.ran_out_) return broken("expected the end of a line, got none");
+  if (end == std::string_view::npos)
+    return Error{Errc::unsupported, fmt::format("expected lines of a pickle of at most {} bytes, got a longer one",
+                                                limits::kPickleLineMax)};
   pickle_.position_ += end + 1;
   return rest.substr(0, end);
 }

@@ -50,7 +50,7 @@ class Pickle {
   explicit Pickle(std::string bytes);
 
   // Reads the next pickle; the first call reads the first one. Errc::invalid: the bytes are no pickle.
-  // Errc::unsupported: an opcode or a size that weft does not read. After an error no further pickle can be read;
+  // Errc::unsupported: a size that weft does not read. After an error no further pickle can be read;
   // globals() has those of the bytes before the error.
   Result<Value> read_next();
   bool at_end() const { return position_ == bytes_.size(); }

@@ -71,8 +71,8 @@ Result<Layout> TorchLegacy::read() {
   if (done.ok()) {
     layout_.format = is_torch_ ? "torch legacy" : "pickle";
     tensors_.finish();
-  } else if (pickle_->globals().empty() && !has_protocol_) {
-    return Layout{};  // any file may begin like a pickle
+  } else if (done.error().code == Errc::invalid && pickle_->globals().empty() && !has_protocol_) {
+    return Layout{};  // no pickle: any file may begin like one
   } else {
     layout_ = unread_layout(done.error());
   }

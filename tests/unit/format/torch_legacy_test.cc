@@ -161,7 +161,8 @@ TEST_CASE("pickle files: globals are listed whatever protocol and opcode a pickl
   };
   CHECK(others("cos\nsystem\n(S'x'\ntR.") == "os.system");
   CHECK(others("(S'x'\nios\nsystem\n.") == "os.system");
-  CHECK(others("S'" + std::string(5000, 'x') + "'\n0cos\nsystem\n.") == "os.system");
+  CHECK(others("S'" + std::string(4000, 'x') + "'\n0cos\nsystem\n.") == "os.system");
+  CHECK(why_opaque("S'" + std::string(5000, 'x') + "'\n0cos\nsystem\n.").starts_with("expected lines of a pickle"));
   CHECK(others("\x80\1cos\nsystem\n.") == "os.system");
   CHECK(others("\x80\2I1\n0cos\nsystem\n.") == "os.system");
   CHECK(others("\x80\4\x8d" + le64(2) + "os\x8c\6system\x93.") == "os.system");

@@ -248,7 +248,7 @@ TEST_CASE("a published file has one link, hub/ leads to it, and safetensors/ has
   CHECK(published.blocks > 1);
   CHECK(shown.blocks == 1);
   CHECK(shown.lasting_attr);
-  CHECK(read_path(*f.vfs, "safetensors/a/b/c/1/model.safetensors") == f.source_text("a/b/c", 1, "model.safetensors"));
+  CHECK(read_path(*f.vfs, "safetensors/a/b/c/1/model.safetensors") == f.source_text("a/b/c", 3, "model.safetensors"));
   CHECK(must(f.vfs->sha256_of(shown.ino)) == must(f.vfs->sha256_of(published.ino)));
 }
 
