@@ -145,10 +145,10 @@ void Fetcher::let_go() {
   state_.table.drop_idle();
 }
 
-Status Fetcher::wait_indexed(VersionId version) {
+Status Fetcher::wait_indexed(VersionId version, std::span<const ContentId> blobs) {
   UniqueLock lock(state_.mutex);
   for (;;) {
-    if (auto result = state_.table.indexed(version)) return *std::move(result);
+    if (auto result = state_.table.indexed(version, blobs)) return *std::move(result);
     if (state_.ending) return {};
     state_.keep.notify_one();
     state_.arrived.wait_for(lock, kKeepTick);

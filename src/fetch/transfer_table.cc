@@ -1,6 +1,7 @@
 #include "fetch/transfer_table.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -88,10 +89,13 @@ void TransferTable::forget_place(const ContentId& blob, const Transfer& transfer
     places_.erase(place);
 }
 
-std::optional<Status> TransferTable::indexed(VersionId version) {
+std::optional<Status> TransferTable::indexed(VersionId version, std::span<const ContentId> blobs) {
+  std::set<const Transfer*> holders;
+  for (const ContentId& blob : blobs)
+    if (const TransferPlace* place = find(blob)) holders.insert(place->transfer.get());
   bool open = false;
   for (const auto& transfer : transfers_) {
-    if (transfer->version != version) continue;
+    if (transfer->version != version && !holders.contains(transfer.get())) continue;
     if (transfer->whole_bytes() > 0 || transfer->adding) {
       transfer->hurry();
       open = true;

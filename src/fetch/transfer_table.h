@@ -53,8 +53,8 @@ class TransferTable {
   // Records the result of adding blobs of a transfer to the index. The table forgets their places.
   void added(Transfer& transfer, std::span<const FetchedBlob> blobs, const Status& added);
   // Returns the result of indexing all complete blobs of a version, once. Nothing while blobs are missing in the index;
-  // their transfers then hurry.
-  std::optional<Status> indexed(VersionId version);
+  // their transfers then hurry. So do those of other versions that have some of `blobs`.
+  std::optional<Status> indexed(VersionId version, std::span<const ContentId> blobs);
   void hurry_complete();  // complete transfers should enter the index, because only indexed packs can be evicted
 
   // Drops transfers that are complete or unused. Their readers keep the runs they have; the next request for a missing

@@ -48,7 +48,7 @@ Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& 
     WEFT_CHECK(fetcher.bring({holder.version, holder.file, {holder.offset + at, part}, id.length - at - part, true}));
     progress.advance(part);
   }
-  WEFT_CHECK(fetcher.wait_indexed(holder.version));
+  WEFT_CHECK(fetcher.wait_indexed(holder.version, std::span(&id, 1)));
   WEFT_TRY(const auto snapshot, store.snapshot());
   WEFT_CHECK(snapshot->find_blob(id));
   return {};

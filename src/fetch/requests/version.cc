@@ -57,20 +57,32 @@ bool names_any(const Manifest& manifest, const std::string& layers) {
   });
 }
 
+// `ranges` have whole extents.
+bool is_in(const Extent& extent, const std::vector<Range>& ranges) {
+  return std::ranges::any_of(ranges, [&](const Range& range) {
+    return range.offset <= extent.offset && extent.offset < range.offset + range.length;
+  });
+}
+
 Result<std::uint64_t> absent_bytes(Store& store, const File& file, const std::vector<Range>& ranges) {
   std::uint64_t bytes = 0;
   std::set<ContentId> seen;
   Renewed renewed(store);
   for (const Extent& extent : file.extents) {
-    const bool wanted = std::ranges::any_of(ranges, [&](const Range& range) {
-      return range.offset <= extent.offset && extent.offset < range.offset + range.length;
-    });
-    if (!wanted || !seen.insert(extent.id).second) continue;
+    if (!is_in(extent, ranges) || !seen.insert(extent.id).second) continue;
     WEFT_TRY(Snapshot * now, renewed.get());
     const auto place = now->find_blob(extent.id);
     if (!place.ok() && place.error().code == Errc::absent) bytes += extent.id.length;
   }
   return bytes;
+}
+
+std::vector<ContentId> blobs_in(const Manifest& manifest, const std::vector<std::vector<Range>>& ranges) {
+  std::vector<ContentId> blobs;
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    for (const Extent& extent : manifest.files[i].extents)
+      if (is_in(extent, ranges[i])) blobs.push_back(extent.id);
+  return blobs;
 }
 
 }  // namespace
@@ -117,7 +129,7 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
     if (!wanted[i].empty()) ++report.files;
   }
   progress.phase("making it durable");
-  WEFT_CHECK(fetcher.wait_indexed(row.id));
+  WEFT_CHECK(fetcher.wait_indexed(row.id, blobs_in(manifest, wanted)));
   return report;
 }
 

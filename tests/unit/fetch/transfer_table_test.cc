@@ -61,18 +61,32 @@ TEST_CASE("a blob has a place until it is in the index, and its runs have places
 TEST_CASE("complete blobs enter the index when their transfer hurries, and the result is reported once") {
   Table one;
   const auto transfer = one.add({100, 200});
-  CHECK(one.table.indexed(1).has_value());
+  CHECK(one.table.indexed(1, {}).has_value());
   Table::fill(*transfer);
   CHECK(!one.table.due(false));
   CHECK(one.table.due(true) == transfer);
-  CHECK(!one.table.indexed(1));
+  CHECK(!one.table.indexed(1, {}));
   CHECK(one.table.due(false) == transfer);
   one.index(transfer, Error{Errc::io, "no index"});
-  const auto failed = one.table.indexed(1);
+  const auto failed = one.table.indexed(1, {});
   REQUIRE(failed);
   CHECK(!failed->ok());
-  REQUIRE(one.table.indexed(1));
-  CHECK(one.table.indexed(1)->ok());
+  REQUIRE(one.table.indexed(1, {}));
+  CHECK(one.table.indexed(1, {})->ok());
+}
+
+TEST_CASE("blobs that have come for another version are waited for too") {
+  Table one;
+  const auto transfer = one.add({100, 200});
+  Table::fill(*transfer);
+  CHECK(one.table.indexed(2, {}).has_value());
+  CHECK(!one.table.due(false));
+  const ContentId blob = transfer->plan.blobs[1].id;
+  CHECK(!one.table.indexed(2, std::span(&blob, 1)));
+  CHECK(one.table.due(false) == transfer);
+  one.index(transfer, {});
+  REQUIRE(one.table.indexed(2, std::span(&blob, 1)));
+  CHECK(one.table.indexed(2, std::span(&blob, 1))->ok());
 }
 
 TEST_CASE("a transfer is dropped if it is complete, closed or unused, and kept while units wait or run") {
