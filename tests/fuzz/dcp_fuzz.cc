@@ -1,8 +1,10 @@
 // The input is the .metadata of a distributed checkpoint with two files beside it, of two and of one shard. The target
 // torch fuzzes what is in a shard.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fuzzing.h"
 #include "weft/grid.h"
@@ -72,6 +74,15 @@ void require_placed(const Layout& layout, Group& group, const FoundTensor& tenso
   require(grid.ok() && grid->memory_bytes() == bytes, "parts are the memory of a grid");
 }
 
+// A checkpoint that is complete by its names and lengths has all bytes of its tensors.
+void require_named(const Layout& layout, const std::vector<CheckpointFile>& files, const FoundTensor& tensor) {
+  for (const TensorPart& part : tensor.parts) {
+    const auto file = std::ranges::find(files, layout.others[part.file - 1], &CheckpointFile::name);
+    require(file != files.end(), "the files of tensors are named");
+    require(part.offset + part.length <= file->bytes, "parts lie in the bytes that a file must have");
+  }
+}
+
 void fuzz_dcp(const std::uint8_t* data, std::size_t size) {
   Group group(data, size);
   const auto layout = parse_file("place", group);
@@ -79,6 +90,7 @@ void fuzz_dcp(const std::uint8_t* data, std::size_t size) {
   for (const FoundTensor& tensor : layout->tensors) require_placed(*layout, group, tensor);
   const auto files = files_of_checkpoint(std::string(reinterpret_cast<const char*>(data), size));
   require(files.ok() == (layout->format == "dcp"), "a checkpoint names its files");
+  for (const FoundTensor& tensor : layout->tensors) require_named(*layout, *files, tensor);
 }
 
 }  // namespace

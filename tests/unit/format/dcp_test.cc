@@ -6,6 +6,7 @@
 #include <random>
 
 #include "allocation.h"
+#include "base/limits.h"
 #include "memory_group.h"
 #include "pickles.h"
 
@@ -353,19 +354,36 @@ TEST_CASE("dcp: texts and shapes that a pickle repeats take no memory again") {
     const std::string metadata =
         p_file(p_object("Metadata", {{"storage_data", places + "u"}, {"state_dict_metadata", "}(h\1" + tensor + "u"}}));
     reset_allocations();
-    CHECK(must(files_of_checkpoint(metadata)) == std::vector<std::string>{file});
+    CHECK(must(files_of_checkpoint(metadata)) == std::vector<CheckpointFile>{{file, 14}});
     return allocations().total;
   };
   CHECK(memory(4000, 32) < memory(40, 1) + (1U << 20U));
 }
 
-TEST_CASE("dcp: the metadata names each file once, in order") {
+TEST_CASE("dcp: the metadata names each file once, in order, with the bytes that it has at least") {
   Checkpoint checkpoint = columns();
   checkpoint.shard({9, 9}, {1, 1}, "x", "c.distcp");
-  checkpoint.value("step", "bytes").place({0, 0}, "../x", 0, 1);
-  CHECK(must(files_of_checkpoint(checkpoint.metadata())) ==
-        std::vector<std::string>{"../x", "a.distcp", "b.distcp", "c.distcp", "s.distcp"});
+  checkpoint.value("step", "bytes").place({0, 0}, "../x", 7, 1);
+  std::vector<CheckpointFile> files = {{"../x", 8}};
+  for (const auto& [name, bytes] : checkpoint.files) files.push_back({name, bytes.size()});
+  CHECK(must(files_of_checkpoint(checkpoint.metadata())) == files);
   CHECK_FALSE(files_of_checkpoint("no pickle").ok());
+}
+
+TEST_CASE("dcp: a checkpoint asks for the bytes up to the end of its last shard, in whatever order they are placed") {
+  const auto bytes_of_a = [](const Checkpoint& checkpoint) {
+    const auto files = must(files_of_checkpoint(checkpoint.metadata()));
+    return std::ranges::find(files, "a.distcp", &CheckpointFile::name)->bytes;
+  };
+  CHECK(bytes_of_a(Checkpoint().place({0, 0}, "a.distcp", 90, 10).place({1, 0}, "a.distcp", 0, 90)) == 100);
+  CHECK(bytes_of_a(Checkpoint().place({0, 0}, "a.distcp", INT64_MAX, limits::kVersionBytesMax)) ==
+        INT64_MAX + limits::kVersionBytesMax);
+  // The reader hides what lacks a byte of these.
+  Checkpoint whole = rows();
+  CHECK(whole.layout().hidden.empty());
+  CHECK(bytes_of_a(whole) == whole.files["a.distcp"].size());
+  whole.files["a.distcp"].pop_back();
+  CHECK(whole.why_hidden() == "a shard that ends after a.distcp");
 }
 
 TEST_CASE("dcp: damaged metadata and shards never place a tensor outside of its file") {
