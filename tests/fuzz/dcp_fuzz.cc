@@ -61,12 +61,16 @@ class Group final : public FormatInput {
   std::map<std::string, std::unique_ptr<Input>> inputs_;
 };
 
+void require_in_shard(const Layout& layout, Group& group, const TensorPart& part) {
+  require(part.file > 0 && part.file <= layout.others.size(), "parts and cuts lie in shards");
+  const std::uint64_t size = (*group.beside(layout.others[part.file - 1]))->size();
+  require(part.offset <= size && part.length <= size - part.offset, "parts and cuts lie in their files");
+}
+
 void require_placed(const Layout& layout, Group& group, const FoundTensor& tensor) {
   std::uint64_t bytes = 0;
   for (const TensorPart& part : tensor.parts) {
-    require(part.file > 0 && part.file <= layout.others.size(), "tensors lie in shards");
-    const std::uint64_t size = (*group.beside(layout.others[part.file - 1]))->size();
-    require(part.offset <= size && part.length <= size - part.offset, "parts lie in their files");
+    require_in_shard(layout, group, part);
     bytes += part.length;
   }
   if (tensor.grid.empty()) return;
@@ -88,6 +92,7 @@ void fuzz_dcp(const std::uint8_t* data, std::size_t size) {
   const auto layout = parse_file("place", group);
   require(layout.ok(), "no .metadata is refused");
   for (const FoundTensor& tensor : layout->tensors) require_placed(*layout, group, tensor);
+  for (const TensorPart& cut : layout->cuts) require_in_shard(*layout, group, cut);
   const auto files = files_of_checkpoint(std::string(reinterpret_cast<const char*>(data), size));
   require(files.ok() == (layout->format == "dcp"), "a checkpoint names its files");
   for (const FoundTensor& tensor : layout->tensors) require_named(*layout, *files, tensor);
