@@ -4,7 +4,7 @@ import struct
 
 
 def dcp_metadata(files):
-    """A .metadata that names these files, each as the place of one item. In opcodes of protocol 2."""
+    """A .metadata that places one item of one byte in each of these files. In opcodes of protocol 2."""
     def text(value):
         return b"X" + struct.pack("<I", len(value)) + value.encode()
 

@@ -37,8 +37,8 @@ class Check {
     WEFT_TRY(const Fd root, open_directory_at(root_, "."));
     TreeWalk walk(files_max);
     walk.visit = [this](const TreeEntry& entry) { return visit(entry); };
-    walk.leave = [this](const TreeEntry* entry, int directory, const std::vector<std::string>& names) {
-      return check_distributed(directory, names, entry == nullptr ? "" : entry->path + "/");
+    walk.leave = [this](const TreeEntry* entry, int /*directory*/, const std::vector<std::string>& names) {
+      return check_distributed(names, entry == nullptr ? "" : entry->path + "/");
     };
     return walk_tree(root, "", walk);
   }
@@ -81,13 +81,12 @@ class Check {
     return {};
   }
 
-  // Refuses a distributed checkpoint with missing parts: its ranks on other nodes wrote into the new/ of their own
-  // node.
-  Status check_distributed(int directory, const std::vector<std::string>& names, const std::string& inside) {
+  // Refuses a distributed checkpoint with missing or short parts: its ranks on other nodes wrote into the new/ of their
+  // own node, or a rank has not written all.
+  Status check_distributed(const std::vector<std::string>& names, const std::string& inside) {
+    if (std::ranges::find(names, kCheckpointMetadata) != names.end()) return check_parts(names, inside);
     const auto is_part = [](const std::string& name) { return name.ends_with(kCheckpointShardSuffix); };
     const auto part = std::ranges::find_if(names, is_part);
-    if (std::ranges::find(names, kCheckpointMetadata) != names.end())
-      return check_parts(directory, names, inside, part != names.end());
     if (part == names.end()) return {};
     return invalid(
         inside + *part,
@@ -95,22 +94,42 @@ class Check {
         "a shared file system and `weft import` it");
   }
 
-  // `names` are sorted: the text is the user's, and may name as many parts as it has room for. Without parts beside it
-  // the file may be another program's.
-  Status check_parts(int directory, const std::vector<std::string>& names, const std::string& inside, bool has_parts) {
-    const std::string name(kCheckpointMetadata), where = inside + name;
-    WEFT_TRY(std::string text, read_text_at(directory, name, limits::kPickleMax, where));
-    const auto parts = files_of_checkpoint(std::move(text));
-    if (!parts.ok() && !has_parts) return {};
-    if (!parts.ok()) return invalid(where, "does not say which parts belong to it: " + parts.error().message);
-    for (const std::string& part : *parts) {
+  // `names` are sorted: the text is the user's, and may name as many parts as it has room for. A .metadata that weft
+  // cannot read may be another program's: it is published as any other file.
+  Status check_parts(const std::vector<std::string>& names, const std::string& inside) {
+    const std::string where = inside + std::string(kCheckpointMetadata);
+    WEFT_TRY(std::optional<std::string> text, read_metadata(where));
+    if (!text) return {};
+    const auto parts = files_of_checkpoint(*std::move(text));
+    if (!parts.ok()) return {};
+    for (const CheckpointFile& part : *parts) {
       WEFT_CHECK(count_step());
-      if (!std::ranges::binary_search(names, part))
+      if (!std::ranges::binary_search(names, part.name))
         return invalid(where, fmt::format("names the part {}, which is not here: its rank wrote on another node; save "
                                           "to a shared file system and `weft import` it",
-                                          printable(part)));
+                                          printable(part.name)));
+      WEFT_TRY(const std::uint64_t bytes, size_of(inside + part.name));
+      if (bytes < part.bytes)
+        return invalid(where, fmt::format("expected at least {} bytes of its part {}, got {}", part.bytes,
+                                          printable(part.name), bytes));
     }
     return {};
+  }
+
+  // None: the format does not read it either.
+  Result<std::optional<std::string>> read_metadata(const std::string& path) const {
+    using Text = std::optional<std::string>;
+    WEFT_TRY(const Fd file, open_beneath(root_, path, O_RDONLY | O_NONBLOCK, 0, Resolve::links_within));
+    WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
+    if (!S_ISREG(st.st_mode) || static_cast<std::uint64_t>(st.st_size) > limits::kPickleMax) return Text();
+    WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kPickleMax, path));
+    return Text(std::in_place, reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+
+  Result<std::uint64_t> size_of(const std::string& path) const {
+    WEFT_TRY(const Fd file, open_beneath(root_, path, O_PATH, 0, Resolve::links_within));
+    WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
+    return S_ISREG(st.st_mode) ? static_cast<std::uint64_t>(st.st_size) : 0;
   }
 
   const int root_;

@@ -50,6 +50,7 @@ def real(package, file, form, tensors, shown, values_of, hidden=0, main=None):
 FACENET, DEEPLC_3, DEEPLC_4 = "facenet_pytorch/data", "deeplc/mods/full_hc_PXD005573_pub", "deeplc/package_data/models"
 TORCH, H5, KERAS, ONNX, NPZ = (values.torch_tensors, values.datasets, values.keras_tensors, values.onnx_tensors,
                                values.npz_tensors)
+# textgenrnn 2.0.0, whose textgenrnn_weights.hdf5 has weights of Keras 2, has no row: PyPI has no wheel of it.
 # 22 MB of wheels.
 SMALL = [
     real("pesto-pitch-2.0.1", "pesto/weights/mir-1k_g7.ckpt", "torch zip", 22, 0.9769, TORCH),

@@ -259,3 +259,79 @@ def test_module_with_its_class(published, tmp_path):
     assert names == ["inner.bias", "inner.weight", "mean"]
     metadata = store.json("info", "module")["files"][0]["metadata"]
     assert "__main__.Net" in metadata["globals beyond weights_only"].split()
+
+
+OLD_OR_ZIP = pytest.mark.parametrize("zipped", [True, False])
+
+
+def published_alone(published, path, name):
+    """The tensors/ of a new model with this file, and the names in it."""
+    store, mount, _ = published
+    store.publish(path, name=name)
+    assert (mount.version(name, 1) / path.name).read_bytes() == path.read_bytes()
+    tensors = mount.tensors(name, 1)
+    return tensors, sorted(entry.stem for entry in tensors.iterdir())
+
+
+def assert_integers(path, tensor, name):
+    assert_equal(path, tensor, name)
+    assert numpy.load(path).dtype == tensor.numpy().dtype, name
+
+
+@OLD_OR_ZIP
+def test_quantized_tensors(published, tmp_path, zipped):
+    """Their files in tensors/ have the integers."""
+    torch.manual_seed(3)
+    values = torch.randn(5, 7)
+    tensors = {str(dtype)[6:]: torch.quantize_per_tensor(values, 0.05, 3, dtype)
+               for dtype in (torch.qint8, torch.quint8, torch.qint32)}
+    tensors["transposed"] = tensors["qint8"].t()
+    tensors["channels"] = torch.quantize_per_channel(values, torch.rand(5) + 0.1, torch.zeros(5), 0, torch.qint8)
+    torch.save(tensors, tmp_path / "quantized.pt", _use_new_zipfile_serialization=zipped)
+    shown, names = published_alone(published, tmp_path / "quantized.pt", f"quantized-{zipped}")
+    assert names == sorted(tensors)
+    for name, tensor in tensors.items():
+        assert_integers(shown / f"{name}.npy", tensor.int_repr().contiguous(), name)
+
+
+@OLD_OR_ZIP
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+def test_compressed_sparse_tensors(published, tmp_path, layout, zipped):
+    dense = torch.tensor([[0.0, 1, 0, 2, 0], [3, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 4, 5, 0, 6]])
+    sparse = dense.to_sparse(layout=getattr(torch, f"sparse_{layout}"))
+    torch.save({"w": sparse}, tmp_path / "sparse.pt", _use_new_zipfile_serialization=zipped)
+    shown, names = published_alone(published, tmp_path / "sparse.pt", f"{layout}-{zipped}")
+    compressed, plain = (sparse.crow_indices(), sparse.col_indices()) if layout == "csr" else (
+        sparse.ccol_indices(), sparse.row_indices())
+    expected = {"w.compressed_indices": compressed, "w.plain_indices": plain, "w.values": sparse.values()}
+    assert names == sorted(expected)
+    for name, tensor in expected.items():
+        assert_integers(shown / f"{name}.npy", tensor, name)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_constants_of_a_script(published, tmp_path, frozen):
+    """TorchScript keeps them apart from the parameters. A frozen script has nothing else."""
+    torch.manual_seed(5)
+    factor = torch.randn(3)
+
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.inner(x) * factor
+
+    module = Scaled().eval()
+    script = torch.jit.trace(module, torch.randn(2, 4))
+    torch.jit.save(torch.jit.freeze(script) if frozen else script, tmp_path / "script.pt")
+    shown, names = published_alone(published, tmp_path / "script.pt", f"script-{frozen}")
+    constants = torch.jit.load(tmp_path / "script.pt").code_with_constants[1].const_mapping
+    expected = {f"constants.{name.removeprefix('c')}": tensor for name, tensor in constants.items()}
+    assert len(expected) == (3 if frozen else 1)
+    if not frozen:
+        expected.update(module.state_dict())
+    assert names == sorted(expected)
+    for name, tensor in expected.items():
+        assert_equal(shown / f"{name}.npy", tensor, name)

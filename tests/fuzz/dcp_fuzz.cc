@@ -1,8 +1,10 @@
 // The input is the .metadata of a distributed checkpoint with two files beside it, of two and of one shard. The target
 // torch fuzzes what is in a shard.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fuzzing.h"
 #include "weft/grid.h"
@@ -59,12 +61,16 @@ class Group final : public FormatInput {
   std::map<std::string, std::unique_ptr<Input>> inputs_;
 };
 
+void require_in_shard(const Layout& layout, Group& group, const TensorPart& part) {
+  require(part.file > 0 && part.file <= layout.others.size(), "parts and cuts lie in shards");
+  const std::uint64_t size = (*group.beside(layout.others[part.file - 1]))->size();
+  require(part.offset <= size && part.length <= size - part.offset, "parts and cuts lie in their files");
+}
+
 void require_placed(const Layout& layout, Group& group, const FoundTensor& tensor) {
   std::uint64_t bytes = 0;
   for (const TensorPart& part : tensor.parts) {
-    require(part.file > 0 && part.file <= layout.others.size(), "tensors lie in shards");
-    const std::uint64_t size = (*group.beside(layout.others[part.file - 1]))->size();
-    require(part.offset <= size && part.length <= size - part.offset, "parts lie in their files");
+    require_in_shard(layout, group, part);
     bytes += part.length;
   }
   if (tensor.grid.empty()) return;
@@ -72,13 +78,24 @@ void require_placed(const Layout& layout, Group& group, const FoundTensor& tenso
   require(grid.ok() && grid->memory_bytes() == bytes, "parts are the memory of a grid");
 }
 
+// A checkpoint that is complete by its names and lengths has all bytes of its tensors.
+void require_named(const Layout& layout, const std::vector<CheckpointFile>& files, const FoundTensor& tensor) {
+  for (const TensorPart& part : tensor.parts) {
+    const auto file = std::ranges::find(files, layout.others[part.file - 1], &CheckpointFile::name);
+    require(file != files.end(), "the files of tensors are named");
+    require(part.offset + part.length <= file->bytes, "parts lie in the bytes that a file must have");
+  }
+}
+
 void fuzz_dcp(const std::uint8_t* data, std::size_t size) {
   Group group(data, size);
   const auto layout = parse_file("place", group);
   require(layout.ok(), "no .metadata is refused");
   for (const FoundTensor& tensor : layout->tensors) require_placed(*layout, group, tensor);
+  for (const TensorPart& cut : layout->cuts) require_in_shard(*layout, group, cut);
   const auto files = files_of_checkpoint(std::string(reinterpret_cast<const char*>(data), size));
   require(files.ok() == (layout->format == "dcp"), "a checkpoint names its files");
+  for (const FoundTensor& tensor : layout->tensors) require_named(*layout, *files, tensor);
 }
 
 }  // namespace

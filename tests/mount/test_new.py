@@ -237,9 +237,12 @@ BAD_DRAFTS = {
                                                    ["__0_0.distcp: ", "without .metadata", ELSEWHERE]),
     "a distributed checkpoint without a part": (lambda draft: (draft / ".metadata").write_bytes(dcp_metadata(["__1_0.distcp"])),
                                                 [".metadata: ", "the part __1_0.distcp, which is not here", ELSEWHERE]),
-    "a distributed checkpoint with a broken index": (
-        lambda draft: [(draft / name).write_bytes(b"x") for name in (".metadata", "__0_0.distcp")],
-        [".metadata: does not say which parts belong to it: "]),
+    "a distributed checkpoint whose index has not its name yet": (
+        lambda draft: [(draft / name).write_bytes(dcp_metadata(["__0_0.distcp"])) for name in (".metadata.tmp", "__0_0.distcp")],
+        ["__0_0.distcp: ", "without .metadata"]),
+    "a distributed checkpoint with a part that is cut off": (
+        lambda draft: [(draft / ".metadata").write_bytes(dcp_metadata(["__0_0.distcp"])), (draft / "__0_0.distcp").touch()],
+        [".metadata: expected at least 1 bytes of its part __0_0.distcp, got 0"]),
     "a safetensors file that is cut off": (lambda draft: (draft / "m.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{"),
                                            ["m.safetensors: "]),
 }
@@ -265,6 +268,20 @@ def assert_refused(mounted, words):
     line = (draft / ".weft.error").read_text()
     assert line.endswith("\n") and line.count("\n") == 1 and all(word in line for word in words), line
     assert mounted.store.state() == state
+
+
+def test_an_index_that_weft_cannot_read_refuses_nothing(mounted):
+    """The checkpoint is kept byte for byte, and the version says why it has no tensors. While somebody writes to the index,
+    the draft is busy."""
+    draft, index = mounted / "new/m", dcp_metadata(["__0_0.distcp", "__1_0.distcp"])[:-1]
+    draft.mkdir()
+    (draft / "__0_0.distcp").write_bytes(b"x")
+    with open(draft / ".metadata", "wb") as file:
+        file.write(index)
+        file.flush()
+        refused_by(errno.EBUSY, published, mounted)
+    assert (published(mounted) / ".metadata").read_bytes() == index
+    assert "  no tensors in .metadata: pickle: " in mounted.store.weft("info", "m").stdout
 
 
 SPECIAL_FILES = {"a fifo": (stat.S_IFIFO, 0), "a socket": (stat.S_IFSOCK, 0), "a device": (stat.S_IFCHR, os.makedev(1, 3)),

@@ -190,7 +190,7 @@ def test_the_parts_that_a_checkpoint_names_hold_up_nobody(mount):
     def make():
         draft.mkdir()
         for name in names:
-            (draft / name).touch()
+            (draft / name).write_bytes(b"x")
         (draft / ".metadata").write_bytes(dcp_metadata(names * 100 + ["z.distcp"]))
 
     act_as(ONE, make)

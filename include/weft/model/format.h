@@ -134,10 +134,16 @@ Status join_shards(std::span<const ShardedFile> files);
 // names.
 inline constexpr std::string_view kCheckpointMetadata = ".metadata";
 inline constexpr std::string_view kCheckpointShardSuffix = ".distcp";
+// A file that a file .metadata names.
+struct CheckpointFile {
+  std::string name;
+  std::uint64_t bytes = 0;  // at least: where the last of its items ends
+  bool operator==(const CheckpointFile&) const = default;
+};
 // Returns the files that a file .metadata names, as it names them: sorted, each once. A complete checkpoint has all
-// these files beside its .metadata. The text is untrusted, and so are the names. Errc::invalid, Errc::unsupported: weft
-// cannot read it.
-Result<std::vector<std::string>> files_of_checkpoint(std::string metadata);
+// these files beside its .metadata, and none of them is shorter. The text is untrusted, and so are names and numbers.
+// Errc::invalid, Errc::unsupported: weft cannot read it.
+Result<std::vector<CheckpointFile>> files_of_checkpoint(std::string metadata);
 
 // Returns the names of the models that a version was made from, as a file declares them, each once: `base_model` (a
 // text or a list of texts) in the YAML front matter of a README.md, `base_model_name_or_path` of an

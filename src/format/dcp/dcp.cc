@@ -27,6 +27,8 @@
 namespace weft {
 namespace {
 
+constexpr std::uint64_t kDcpCutMin = 4096;  // a publish makes no shorter extents of cuts
+
 Error hidden_shard(std::string why) {
   return Error{Errc::unsupported, std::move(why)};
 }
@@ -35,7 +37,8 @@ Error hidden_shard(std::string why) {
 class DcpCheckpoint {
  public:
   DcpCheckpoint(FormatInput& files, Layout& layout, std::vector<std::string>& globals)
-      : tensors_(layout),
+      : layout_(layout),
+        tensors_(layout),
         globals_(globals),
         known_globals_(globals.begin(), globals.end()),
         shard_files_(files, layout) {}
@@ -51,6 +54,10 @@ class DcpCheckpoint {
   Result<Layout> saved_in(SliceSource& slice);
   Result<FoundTensor> shard_of(const DcpPlace& place);
 
+  Status cut(const DcpItem& item);
+  Result<const OtherFiles::File*> file_of(const DcpPlace& place);
+
+  Layout& layout_;
   TensorList tensors_;
   std::vector<std::string>& globals_;
   std::unordered_set<std::string> known_globals_;
@@ -60,6 +67,11 @@ class DcpCheckpoint {
 
 bool is_whole(const DcpShard& shard, const Shape& shape) {
   return *shard.size == shape && std::ranges::all_of(*shard.begin, [](std::uint64_t index) { return index == 0; });
+}
+
+bool lies_in(const DcpPlace& place, const OtherFiles::File& file) {
+  const std::uint64_t size = file.source->size();
+  return place.offset <= size && place.length <= size - place.offset;
 }
 
 std::uint64_t bytes_of(const DcpItem& item) {
@@ -72,7 +84,25 @@ std::uint64_t bytes_of(const DcpItem& item) {
 Status DcpCheckpoint::add(const DcpItem& item) {
   auto tensor = tensor_of(item);
   if (!tensor.ok() && !is_malformed(tensor.error())) return std::move(tensor).error();
+  if (!tensor.ok()) WEFT_CHECK(cut(item));
   return tensors_.add(std::move(tensor), {item.name, bytes_of(item), "", {}, {}});
+}
+
+// Makes cuts of an item that is not shown, so that another version with equal shards shares them.
+Status DcpCheckpoint::cut(const DcpItem& item) {
+  for (const DcpShard& shard : item.shards) {
+    if (!shard.place || shard.place->length < kDcpCutMin) continue;
+    WEFT_TRY(const OtherFiles::File* const file, file_of(*shard.place));
+    if (file != nullptr && lies_in(*shard.place, *file))
+      layout_.cuts.push_back({file->number, shard.place->offset, shard.place->length});
+  }
+  return {};
+}
+
+// DCP writes the files into the directory of .metadata. Null: there is no such file.
+Result<const OtherFiles::File*> DcpCheckpoint::file_of(const DcpPlace& place) {
+  if (place.file->find('/') != std::string::npos) return nullptr;
+  return shard_files_.find(*place.file);
 }
 
 // Notes the globals of a value, and returns why it is no tensor.
@@ -106,21 +136,15 @@ Result<FoundTensor> DcpCheckpoint::tensor_of(const DcpItem& item) {
   return whole;
 }
 
-// Returns the tensor with its place in the file, which DCP writes into the directory of .metadata. No byte belongs to
-// two shards, so all of them together take no more time than the files are long.
+// Returns the tensor with its place in the file. No byte belongs to two shards, so all of them together take no more
+// time than the files are long.
 Result<FoundTensor> DcpCheckpoint::shard_of(const DcpPlace& place) {
   if (place.transformed) return hidden_shard("its shards are compressed, or transformed otherwise");
-  const std::string& name = *place.file;
-  const OtherFiles::File* file = nullptr;
-  if (name.find('/') == name.npos) {
-    WEFT_TRY(file, shard_files_.find(name));
-  }
-  if (file == nullptr) return hidden_shard(fmt::format("no file {} is beside .metadata", printable(name)));
-  const std::uint64_t size = file->source->size();
-  if (place.offset > size || place.length > size - place.offset)
-    return hidden_shard(fmt::format("a shard that ends after {}", printable(name)));
+  WEFT_TRY(const OtherFiles::File* const file, file_of(place));
+  if (file == nullptr) return hidden_shard(fmt::format("no file {} is beside .metadata", printable(*place.file)));
+  if (!lies_in(place, *file)) return hidden_shard(fmt::format("a shard that ends after {}", printable(*place.file)));
   std::uint64_t& taken = taken_[file->number];
-  if (place.length > size - taken) return hidden_shard("its shards overlap others");
+  if (place.length > file->source->size() - taken) return hidden_shard("its shards overlap others");
   taken += place.length;
   SliceSource slice(*file->source, {place.offset, place.length});
   WEFT_TRY(Layout saved, saved_in(slice));

@@ -139,8 +139,10 @@ void DcpReader::add_place(Value index, Value info) {
   if (!name || !file || !offset || !length || *length > limits::kVersionBytesMax) return;
   const bool transformed = field(info, "transform_descriptors") != Pickle::kNone;
   auto known = metadata_.files.find(*file);
-  if (known == metadata_.files.end()) known = metadata_.files.emplace(*file).first;
-  places_.insert_or_assign(Key{*name, shape(field(index, "offset"))}, DcpPlace{&*known, *offset, *length, transformed});
+  if (known == metadata_.files.end()) known = metadata_.files.emplace(*file, 0).first;
+  known->second = std::max(known->second, *offset + *length);  // less than 2^64
+  places_.insert_or_assign(Key{*name, shape(field(index, "offset"))},
+                           DcpPlace{&known->first, *offset, *length, transformed});
 }
 
 std::optional<DcpPlace> DcpReader::place_of(std::string_view name, const Shape* begin) const {
@@ -191,10 +193,13 @@ Status read_dcp_metadata(std::string bytes, DcpMetadata& metadata) {
   return DcpReader(pickle, metadata).read(*top);
 }
 
-Result<std::vector<std::string>> files_of_checkpoint(std::string metadata) {
+Result<std::vector<CheckpointFile>> files_of_checkpoint(std::string metadata) {
   DcpMetadata all;
   WEFT_CHECK(read_dcp_metadata(std::move(metadata), all));
-  return std::vector<std::string>(all.files.begin(), all.files.end());
+  std::vector<CheckpointFile> files;
+  files.reserve(all.files.size());
+  for (const auto& [name, bytes] : all.files) files.push_back({name, bytes});
+  return files;
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ namespace weft {
 
 // The run of a file that has one saved item.
 struct DcpPlace {
-  const std::string* file = nullptr;  // of DcpMetadata::files
+  const std::string* file = nullptr;  // a key of DcpMetadata::files
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   bool transformed = false;  // by an extension of DCP, such as compression
@@ -46,10 +47,11 @@ struct DcpMetadata {
   DcpMetadata(const DcpMetadata&) = delete;
   DcpMetadata& operator=(const DcpMetadata&) = delete;
 
-  std::vector<DcpItem> items;                // each name once; of two with one name the last counts
-  std::set<std::string, std::less<>> files;  // that some item lies in
-  std::set<Shape> shapes;                    // of items and shards
-  std::vector<std::string> globals;          // that the pickle names, also if it cannot be read
+  std::vector<DcpItem> items;  // each name once; of two with one name the last counts
+  // By name: the files that some item lies in, and where the last of these items ends.
+  std::map<std::string, std::uint64_t, std::less<>> files;
+  std::set<Shape> shapes;            // of items and shards
+  std::vector<std::string> globals;  // that the pickle names, also if it cannot be read
 };
 
 // Reads the bytes of the file, and takes time and memory in proportion to it. Adds the globals to `metadata` even if it

@@ -103,6 +103,15 @@ Result<TensorPart> run_of_numbers(const OnnxTensor& tensor) {
   return TensorPart{0, numbers.last.offset, numbers.last.length};
 }
 
+// Returns the bytes of elements that are no memory of a tensor, if they lie in one field: else an empty run.
+TensorPart cut_of_numbers(const OnnxTensor& tensor) {
+  if (tensor.is_external || tensor.raw) return {};
+  for (const OnnxTensor::Numbers& numbers : tensor.numbers)
+    if (numbers.fields == 1 && numbers.bytes == number_bytes(tensor))
+      return {0, numbers.last.offset, numbers.last.length};
+  return {};
+}
+
 // Returns the path of a location in the form of File::path. The path does not leave the directory of the model.
 Result<std::string> path_of_location(std::string_view location) {
   std::string path;
@@ -207,8 +216,8 @@ Status OnnxTensors::add(std::string name, const OnnxTensor& tensor) {
     found->dtype = *dtype_of(tensor);
     found->shape = tensor.shape;
     if (run->length > 0) found->parts.push_back(*run);
-  } else if (run.ok() && run->length >= kOnnxCutMin) {
-    layout_.cuts.push_back(*run);
+  } else if (const auto cut = run.ok() ? *run : cut_of_numbers(tensor); cut.length >= kOnnxCutMin) {
+    layout_.cuts.push_back(cut);
   }
   return list_.add(std::move(found), std::move(described));
 }

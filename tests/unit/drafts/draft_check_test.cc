@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "os/sys.h"
 #include "unit/drafts/drafts.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using namespace testing;
 
-// A pickle of the metadata of a checkpoint, in opcodes of protocol 2.
+// A pickle of the metadata of a checkpoint, in opcodes of protocol 2. It places one byte in each file.
 std::string checkpoint_metadata(const std::vector<std::string>& files) {
   const auto text = [](const std::string& value) {
     return std::string("X") + static_cast<char>(value.size()) + std::string(3, '\0') + value;
@@ -81,13 +82,46 @@ TEST_CASE("a part of a distributed checkpoint is not a version") {
   CHECK(check(dir).ok());
   write_file(dir / "run/.metadata", checkpoint_metadata({"__0_0.distcp", "../run/__1_0.distcp"}));
   CHECK(check(dir).error().message.find("../run/__1_0.distcp, which is not here") != std::string::npos);
-  write_file(dir / "run/.metadata", "names __0_0.distcp");
-  CHECK(check(dir).error().message.find("run/.metadata: does not say which parts belong to it") == 0);
 }
 
-TEST_CASE("a file .metadata of another program is a file like others") {
+TEST_CASE("a part of a distributed checkpoint has all bytes that .metadata places in it") {
+  const TempDir dir;
+  write_file(dir / "run/.metadata", checkpoint_metadata({"__0_0.distcp"}));
+  write_file(dir / "run/__0_0.distcp", "");
+  const auto checked = check(dir);
+  CHECK(code_of(checked) == Errc::invalid);
+  CHECK(checked.error().message == "run/.metadata: expected at least 1 bytes of its part __0_0.distcp, got 0");
+  std::filesystem::remove(dir / "run/__0_0.distcp");
+  std::filesystem::create_directory(dir / "run/__0_0.distcp");
+  CHECK(code_of(check(dir)) == Errc::invalid);
+  std::filesystem::remove(dir / "run/__0_0.distcp");
+  write_file(dir / "part", "x");
+  std::filesystem::create_symlink("../part", dir / "run/__0_0.distcp");
+  CHECK(check(dir).ok());
+  write_file(dir / "part", "");
+  CHECK(code_of(check(dir)) == Errc::invalid);
+}
+
+TEST_CASE("a .metadata that weft cannot read is a file like others") {
   const TempDir dir;
   write_file(dir / "run/.metadata", "names __0_0.distcp");
+  CHECK(check(dir).ok());
+  write_file(dir / "run/__0_0.distcp", "x");
+  CHECK(check(dir).ok());
+  std::string cut = checkpoint_metadata({"__0_0.distcp", "__1_0.distcp"});
+  cut.pop_back();
+  write_file(dir / "run/.metadata", cut);
+  CHECK(check(dir).ok());
+  std::filesystem::resize_file(dir / "run/.metadata", limits::kPickleMax + 1);
+  CHECK(check(dir).ok());
+}
+
+TEST_CASE("PyTorch gives .metadata its name when it is whole, so a checkpoint without it is not finished") {
+  const TempDir dir;
+  write_file(dir / "run/__0_0.distcp", "x");
+  write_file(dir / "run/.metadata.tmp", checkpoint_metadata({"__0_0.distcp"}));
+  CHECK(check(dir).error().message.find("run/__0_0.distcp: a part of a distributed checkpoint without .metadata") == 0);
+  std::filesystem::rename(dir / "run/.metadata.tmp", dir / "run/.metadata");
   CHECK(check(dir).ok());
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "allocation.h"
+#include "base/limits.h"
 #include "memory_group.h"
 #include "pickles.h"
 
@@ -288,6 +289,44 @@ TEST_CASE("dcp: places beyond their file, and shards that share bytes, hide the 
   CHECK(same.why_hidden() == "its shards overlap others");
 }
 
+TEST_CASE("dcp: the shards of a tensor that weft cannot show are cuts, if they are worth it") {
+  const std::string shard(4096, 'z'), packed = p_list({p_text("zstd")});
+  Checkpoint compressed;
+  compressed.files = {{"a.distcp", "12" + shard}, {"b.distcp", shard}, {"s.distcp", saved({}, 7, "ByteStorage")}};
+  compressed.described({0, 0}, {2, 2}).place({0, 0}, "a.distcp", 2, shard.size(), packed);
+  compressed.described({2, 0}, {1, 2}).place({2, 0}, "a.distcp", 2, shard.size() - 1, packed);  // too short
+  compressed.described({3, 0}, {1, 2}).place({3, 0}, "b.distcp", 0, shard.size(), packed);
+  // The places of these rows are not within a file beside .metadata, and the last row has no place.
+  for (const auto& [row, file] :
+       std::initializer_list<std::pair<unsigned, const char*>>{{4, "a.distcp"}, {5, "none.distcp"}, {6, "../b.distcp"}})
+    compressed.described({row, 0}, {1, 2}).place({row, 0}, file, 3, shard.size(), packed);
+  compressed.described({7, 0}, {1, 2});
+  CHECK(compressed.why_hidden() == "its shards are compressed, or transformed otherwise");
+  const Layout layout = compressed.layout();
+  REQUIRE(layout.cuts.size() == 2);
+  CHECK(layout.others.at(layout.cuts[0].file - 1) == "a.distcp");
+  CHECK(layout.cuts[0].offset == 2);
+  CHECK(layout.cuts[0].length == shard.size());
+  CHECK(layout.others.at(layout.cuts[1].file - 1) == "b.distcp");
+  CHECK(layout.cuts[1].offset == 0);
+  CHECK(rows().layout().cuts.empty());
+}
+
+TEST_CASE("dcp: an incomplete or strided tensor, and a pickled value, are cuts") {
+  const std::string half = saved({512, 2});
+  const auto cuts_of = [](const Checkpoint& checkpoint) { return checkpoint.layout().cuts; };
+  REQUIRE(half.size() >= 4096);
+  CHECK(cuts_of(Checkpoint({1024, 2}).shard({0, 0}, {512, 2}, half, "a.distcp")).size() == 1);
+  CHECK(cuts_of(Checkpoint({1024, 2})
+                    .shard({0, 0}, {512, 2}, saved({512, 2}, {1, 512}, 0), "a.distcp")
+                    .shard({512, 0}, {512, 2}, half, "b.distcp"))
+            .size() == 2);
+  CHECK(cuts_of(
+            Checkpoint({1024, 2}).shard({0, 0}, {512, 2}, half, "a.distcp").shard({512, 0}, {512, 2}, half, "a.distcp"))
+            .empty());
+  CHECK(cuts_of(rows().value("step", std::string(4096, 'v'))).size() == 1);
+}
+
 TEST_CASE("dcp: a file .metadata of another program is opaque") {
   CHECK_FALSE(why_opaque("").empty());
   CHECK_FALSE(why_opaque("{\"a\": 1}").empty());
@@ -353,19 +392,36 @@ TEST_CASE("dcp: texts and shapes that a pickle repeats take no memory again") {
     const std::string metadata =
         p_file(p_object("Metadata", {{"storage_data", places + "u"}, {"state_dict_metadata", "}(h\1" + tensor + "u"}}));
     reset_allocations();
-    CHECK(must(files_of_checkpoint(metadata)) == std::vector<std::string>{file});
+    CHECK(must(files_of_checkpoint(metadata)) == std::vector<CheckpointFile>{{file, 14}});
     return allocations().total;
   };
   CHECK(memory(4000, 32) < memory(40, 1) + (1U << 20U));
 }
 
-TEST_CASE("dcp: the metadata names each file once, in order") {
+TEST_CASE("dcp: the metadata names each file once, in order, with the bytes that it has at least") {
   Checkpoint checkpoint = columns();
   checkpoint.shard({9, 9}, {1, 1}, "x", "c.distcp");
-  checkpoint.value("step", "bytes").place({0, 0}, "../x", 0, 1);
-  CHECK(must(files_of_checkpoint(checkpoint.metadata())) ==
-        std::vector<std::string>{"../x", "a.distcp", "b.distcp", "c.distcp", "s.distcp"});
+  checkpoint.value("step", "bytes").place({0, 0}, "../x", 7, 1);
+  std::vector<CheckpointFile> files = {{"../x", 8}};
+  for (const auto& [name, bytes] : checkpoint.files) files.push_back({name, bytes.size()});
+  CHECK(must(files_of_checkpoint(checkpoint.metadata())) == files);
   CHECK_FALSE(files_of_checkpoint("no pickle").ok());
+}
+
+TEST_CASE("dcp: a checkpoint asks for the bytes up to the end of its last shard, in whatever order they are placed") {
+  const auto bytes_of_a = [](const Checkpoint& checkpoint) {
+    const auto files = must(files_of_checkpoint(checkpoint.metadata()));
+    return std::ranges::find(files, "a.distcp", &CheckpointFile::name)->bytes;
+  };
+  CHECK(bytes_of_a(Checkpoint().place({0, 0}, "a.distcp", 90, 10).place({1, 0}, "a.distcp", 0, 90)) == 100);
+  CHECK(bytes_of_a(Checkpoint().place({0, 0}, "a.distcp", INT64_MAX, limits::kVersionBytesMax)) ==
+        INT64_MAX + limits::kVersionBytesMax);
+  // The reader hides what lacks a byte of these.
+  Checkpoint whole = rows();
+  CHECK(whole.layout().hidden.empty());
+  CHECK(bytes_of_a(whole) == whole.files["a.distcp"].size());
+  whole.files["a.distcp"].pop_back();
+  CHECK(whole.why_hidden() == "a shard that ends after a.distcp");
 }
 
 TEST_CASE("dcp: damaged metadata and shards never place a tensor outside of its file") {

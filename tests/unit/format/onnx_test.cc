@@ -109,6 +109,27 @@ TEST_CASE("onnx: the bytes of a tensor that weft cannot show are a cut, if they 
   CHECK(only_hidden(onnx_tensor("w", kFloat, {1025}) + pb_bytes(4, bytes), 1).bytes == 4096);
 }
 
+TEST_CASE("onnx: numbers of variable length in one field are a cut, if they are worth it") {
+  const std::string bytes(4096, 'x');
+  for (const auto& [type, field] : std::initializer_list<std::pair<unsigned, std::uint64_t>>{
+           {kHalf, 5}, {kInt32, 5}, {kInt64, 7}, {12, 11}, {22, 5}}) {
+    CAPTURE(type);
+    const std::string model = onnx_with(onnx_tensor("w", type, {4096}) + pb_bytes(field, bytes));
+    const Layout layout = good("m.onnx", model);
+    CHECK(layout.hidden.size() == 1);
+    REQUIRE(layout.cuts.size() == 1);
+    CHECK(layout.cuts[0].file == 0);
+    CHECK(layout.cuts[0].offset == model.find("xx"));
+    CHECK(layout.cuts[0].length == 4096);
+  }
+  const std::string half = onnx_tensor("w", kHalf, {4096});
+  only_hidden(half + pb_bytes(5, bytes.substr(1)), 0);
+  only_hidden(half + pb_bytes(5, bytes) + pb_bytes(5, bytes), 0);
+  only_hidden(half + pb_bytes(5, bytes) + pb_bytes(7, bytes), 0);
+  only_hidden(half + pb_bytes(5, bytes) + onnx_external("m.data", "", ""), 0);
+  CHECK(only_hidden(half + pb_bytes(5, bytes) + pb_bytes(9, "raw"), 0).bytes == 3);
+}
+
 TEST_CASE("onnx: packed floats are the memory of a tensor, and other numbers are not") {
   CHECK(range_of(only(onnx_tensor("w", kFloat, {2}) + pb_bytes(4, "01234567"))).length == 8);
   CHECK(range_of(only(onnx_tensor("w", kComplex64, {1}) + pb_bytes(4, "01234567"))).length == 8);
