@@ -135,7 +135,8 @@ def test_new_models_and_namespaces(mount, publish):
         watcher.saw(f"CREATE,ISDIR {place(mount, 'org/n')}")
         publish("new/a/b")
         watcher.saw(f"CREATE,ISDIR {place(mount, 'new')}")
-        wait_until(lambda: watcher.watches(place(mount, "new/a/b")))
+        # inotifywait watches a directory after those in it.
+        wait_until(lambda: all(watcher.watches(place(mount, name)) for name in ("new/a/b", "new/a", "new")))
         publish("new/a/b")
         watcher.saw(f"CREATE,ISDIR {place(mount, 'new/a/b/2')}", f"MOVED_TO {place(mount, 'new/a/b/latest')}")
         mount.store.weft("rm", "--force", "--all", "new/a/b")
