@@ -152,7 +152,10 @@ class InotifyWatcher:
             rest = iter(self.lines)
             return all(line in rest for line in lines)
 
-        wait_until(all_there)
+        try:
+            wait_until(all_there)
+        except AssertionError as late:
+            raise AssertionError("\n".join(["expected", *lines, "got", *self.lines])) from late
 
 
 class Store:

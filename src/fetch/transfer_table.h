@@ -53,7 +53,7 @@ class TransferTable {
   // Records the result of adding blobs of a transfer to the index. The table forgets their places.
   void added(Transfer& transfer, std::span<const FetchedBlob> blobs, const Status& added);
   // Returns the result of indexing all complete blobs of a version, once. Nothing while blobs are missing in the index;
-  // their transfers then hurry. So do those of other versions that have some of `blobs`.
+  // their transfers then hurry. A transfer of another version hurries if it has some of `blobs`.
   std::optional<Status> indexed(VersionId version, std::span<const ContentId> blobs);
   void hurry_complete();  // complete transfers should enter the index, because only indexed packs can be evicted
 
