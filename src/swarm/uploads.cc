@@ -247,7 +247,7 @@ std::optional<SwarmTime> Uploads::due() const {
   }
   if (source_ && share_.uploads < share_.uploads_max)
     for (const auto& [node, asker] : askers_)
-      if (asker.again && asker.waiting != 0) first = std::min(first, *asker.again);
+      if (asker.again && asker.waiting != 0 && asker.aside == 0) first = std::min(first, *asker.again);
   return first == SwarmTime::max() ? std::nullopt : std::optional(first);
 }
 

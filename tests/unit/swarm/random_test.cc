@@ -34,4 +34,9 @@ TEST_CASE("in random swarms every live node ends, and the rule holds") {
   }
 }
 
+TEST_CASE("random swarms that once broke the rule") {
+  // An asker whose uploads are aside got no units, but a time of the past was due for it.
+  for (const std::uint64_t seed : {796U, 1633U}) CHECK(World(seed).run().empty());
+}
+
 }  // namespace weft::testing
