@@ -66,8 +66,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   void set_policy(const FetchPolicy& policy);
   Result<std::vector<OpenPlace>> here(std::span<const ChunkRun> runs) override { return bytes_.here(runs); }
   Result<std::vector<Digest>> digests(const ContentId& id) override { return bytes_.digests(id); }
-  // Puts the fetched bytes of a version into the store's index, durably; also `blobs`, which may have come for another
-  // version.
+  // Puts the fetched bytes of a version into the store's index, durably; also `blobs`, which have come for this version
+  // or another one.
   Status wait_indexed(VersionId version, std::span<const ContentId> blobs = {});
   // Evicts packs of the cache, as FetchedCache::evict(), and tells the sources.
   Result<EvictReport> evict(const EvictOptions& options) { return room_.evict(options); }

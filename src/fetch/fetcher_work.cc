@@ -147,8 +147,9 @@ void Fetcher::let_go() {
 
 Status Fetcher::wait_indexed(VersionId version, std::span<const ContentId> blobs) {
   UniqueLock lock(state_.mutex);
+  const auto holders = state_.table.holders(blobs);
   for (;;) {
-    if (auto result = state_.table.indexed(version, blobs)) return *std::move(result);
+    if (auto result = state_.table.indexed(version, holders)) return *std::move(result);
     if (state_.ending) return {};
     state_.keep.notify_one();
     state_.arrived.wait_for(lock, kKeepTick);

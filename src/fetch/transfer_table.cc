@@ -1,7 +1,6 @@
 #include "fetch/transfer_table.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -89,13 +88,17 @@ void TransferTable::forget_place(const ContentId& blob, const Transfer& transfer
     places_.erase(place);
 }
 
-std::optional<Status> TransferTable::indexed(VersionId version, std::span<const ContentId> blobs) {
-  std::set<const Transfer*> holders;
+TransferTable::Transfers TransferTable::holders(std::span<const ContentId> blobs) const {
+  Transfers found;
   for (const ContentId& blob : blobs)
-    if (const TransferPlace* place = find(blob)) holders.insert(place->transfer.get());
+    if (const TransferPlace* place = find(blob)) found.insert(place->transfer);
+  return found;
+}
+
+std::optional<Status> TransferTable::indexed(VersionId version, const Transfers& others) {
   bool open = false;
   for (const auto& transfer : transfers_) {
-    if (transfer->version != version && !holders.contains(transfer.get())) continue;
+    if (transfer->version != version && !others.contains(transfer)) continue;
     if (transfer->whole_bytes() > 0 || transfer->adding) {
       transfer->hurry();
       open = true;

@@ -32,6 +32,7 @@ struct TransferPlace {
 class TransferTable {
  public:
   using Clock = Transfer::Clock;
+  using Transfers = std::set<std::shared_ptr<Transfer>>;
 
   // `kept`: an unused transfer is dropped after this time. The other arguments outlive this.
   TransferTable(FetchQueue& queue, const SwarmFetch& swarm, Clock::duration kept)
@@ -53,8 +54,10 @@ class TransferTable {
   // Records the result of adding blobs of a transfer to the index. The table forgets their places.
   void added(Transfer& transfer, std::span<const FetchedBlob> blobs, const Status& added);
   // Returns the result of indexing all complete blobs of a version, once. Nothing while blobs are missing in the index;
-  // their transfers then hurry. A transfer of another version hurries if it has some of `blobs`.
-  std::optional<Status> indexed(VersionId version, std::span<const ContentId> blobs);
+  // their transfers then hurry. `others`: transfers of other versions that count too.
+  std::optional<Status> indexed(VersionId version, const Transfers& others);
+  // Returns the transfers of those blobs that are missing in the index.
+  Transfers holders(std::span<const ContentId> blobs) const;
   void hurry_complete();  // complete transfers should enter the index, because only indexed packs can be evicted
 
   // Drops transfers that are complete or unused. Their readers keep the runs they have; the next request for a missing
