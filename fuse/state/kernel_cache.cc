@@ -25,7 +25,10 @@ void SessionCache::expire_name(Ino dir, const std::string& name) {
 }
 
 int SessionCache::store_pages(std::uint64_t node, std::uint64_t offset, std::span<const std::byte> bytes) {
-  fuse_bufvec source = FUSE_BUFVEC_INIT(bytes.size());
+  fuse_bufvec source = {};  // FUSE_BUFVEC_INIT is no C++
+  source.count = 1;
+  source.buf[0].size = bytes.size();
+  source.buf[0].fd = -1;
   source.buf[0].mem = const_cast<std::byte*>(bytes.data());
   return fuse_lowlevel_notify_store(session_, node, static_cast<off_t>(offset), &source, FUSE_BUF_NO_SPLICE);
 }

@@ -206,7 +206,7 @@ class KnownSearch {
     WEFT_TRY(auto rows, newest(list_models(), kOthersMax));
     std::erase_if(rows, [this](const VersionRow& row) { return row.model_name == query_.name; });
     WEFT_CHECK(search_here(rows));
-    std::ranges::stable_partition(rows, [](const VersionRow& row) { return !row.source.empty(); });
+    std::stable_partition(rows.begin(), rows.end(), [](const VersionRow& row) { return !row.source.empty(); });
     return search_elsewhere(rows);
   }
 

@@ -240,13 +240,15 @@ Result<ReceivedFile::Verdict> ReceivedFile::hash_ready() {
   }
   for (;;) {
     std::size_t piece = 0;
+    bool all_hashed = false;
     {
       const MutexLock lock(mutex_);
       piece = hashed_;
-      hashing_ = piece == noted_.size() || noted_[piece] == length_of(piece);
+      all_hashed = piece == noted_.size();
+      hashing_ = all_hashed || noted_[piece] == length_of(piece);
       if (!hashing_) return Verdict::incomplete;
     }
-    if (piece == noted_.size()) return verdict();  // hashing_ stays set: there is nothing more to hash
+    if (all_hashed) return verdict();  // hashing_ stays set: there is nothing more to hash
     WEFT_CHECK(hash_piece(piece));
     const MutexLock lock(mutex_);
     ++hashed_;

@@ -81,7 +81,7 @@ class ReceivedFile {
   ReceivedFile(const SafePath& path, const SafePath& note, HubFile wanted, HashedBy hashed_by);
   Status open_files();
   Status reserve();
-  Status read_note();
+  Status read_note() WEFT_REQUIRES(mutex_);
   Status restart();
   std::uint64_t length_of(std::size_t piece) const;
   bool lacks_bytes(std::size_t piece) const WEFT_REQUIRES(mutex_);

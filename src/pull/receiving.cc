@@ -25,11 +25,12 @@ Error interrupted() {
 // Moves the largest files that an import can verify to the end, and returns the number of the first. Both parts are by
 // path.
 std::size_t move_arriving(std::vector<HubFile>& files, const std::function<bool(const HubFile&)>& into_import) {
-  const auto candidates = std::ranges::stable_partition(
-      files, [&](const HubFile& file) { return !file.sha256 || file.size < kArrivingFileMin || !into_import(file); });
-  std::ranges::sort(candidates, std::ranges::greater(), &HubFile::size);
-  const auto arriving = static_cast<std::ptrdiff_t>(std::min(candidates.size(), kArrivingFilesMax));
-  std::rotate(candidates.begin(), candidates.begin() + arriving, files.end());
+  const auto candidates = std::stable_partition(files.begin(), files.end(), [&](const HubFile& file) {
+    return !file.sha256 || file.size < kArrivingFileMin || !into_import(file);
+  });
+  std::ranges::sort(candidates, files.end(), std::ranges::greater(), &HubFile::size);
+  const auto arriving = std::min<std::ptrdiff_t>(files.end() - candidates, kArrivingFilesMax);
+  std::rotate(candidates, candidates + arriving, files.end());
   const auto cut = files.end() - arriving;
   std::ranges::sort(files.begin(), cut, {}, &HubFile::path);
   std::ranges::sort(cut, files.end(), {}, &HubFile::path);
