@@ -111,6 +111,11 @@ TEST_CASE("dcp: a tensor whose shards do not fit together is hidden") {
             .shard({0, 0}, {2, 2}, dcp_saved({2, 2}, {1, 2}, 0), "a.distcp")
             .shard({2, 0}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
             .why_hidden() == "a shard whose elements are not in C order");
+  CHECK(Checkpoint({4, 4})
+            .shard({0, 0}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
+            .shard({0, 2}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
+            .shard({2, 2}, {2, 2}, dcp_saved({2, 2}), "b.distcp")
+            .why_hidden() == "its boxes are no grid: some overlap, are missing, or end at other places than others");
   CHECK(Checkpoint().shard({1, 0}, {4, 2}, dcp_saved({4, 2}), "a.distcp").why_hidden().find("borders") !=
         std::string::npos);
   CHECK(dcp_rows().described({9, 9}, {1, 1}).why_hidden() == ".metadata has no place for a shard");
