@@ -56,7 +56,7 @@ std::uint64_t bytes_of(const Shard& shard) {
   return bytes;
 }
 
-// A file has one shard of a tensor at most.
+// Returns the files with their shards. The first shard of a tensor in a file counts.
 std::array<File, kFiles> read_shards(Numbers numbers) {
   std::array<File, kFiles> files;
   while (numbers.more()) {

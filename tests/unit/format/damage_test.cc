@@ -92,8 +92,8 @@ Files group_of(const std::string& main, const Files& files) {
   return group;
 }
 
-// Work and memory are bounded by the bytes of the files, so that no damage makes a file of a GiB take minutes or all
-// memory. Counts are compared and not times, because they are the same on each machine.
+// The size of the files bounds work and memory, so that no damage makes a file of a GiB take minutes or all memory. The
+// test compares counts and not times, because counts are the same on each machine.
 constexpr std::uint64_t kReadsSpare = 128, kBytesPerRead = 8;
 constexpr std::uint64_t kBytesReadSpare = 8U << 10U, kBytesReadPerByte = 8;
 constexpr std::uint64_t kMemorySpare = 64U << 10U, kAllocatedPerByte = 64, kPeakPerByte = 32;
