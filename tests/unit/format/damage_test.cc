@@ -213,7 +213,8 @@ class DamageRun {
 TEST_CASE("small files: there is one of each format") {
   std::set<std::string> formats;
   const Files files = small_files();
-  for (const auto& [name, bytes] : files) {
+  for (const auto& file : files) {
+    const std::string& name = file.first;
     if (main_of(name) != name) continue;
     CAPTURE(name);
     const Layout layout = must(parsed(name, group_of(name, files)));
@@ -244,7 +245,9 @@ std::vector<std::size_t> ends_of(std::size_t size, std::size_t end) {
 TEST_CASE("files that are cut or changed within 4 KiB of either end are read or kept") {
   constexpr std::size_t kEnd = 4096;
   Files files = whole_files();
-  for (auto& [name, bytes] : files) {
+  for (auto& file : files) {
+    const std::string& name = file.first;
+    std::string& bytes = file.second;
     CAPTURE(name);
     const std::string whole = bytes;
     for (const std::size_t at : ends_of(whole.size(), kEnd)) {

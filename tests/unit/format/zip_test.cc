@@ -175,13 +175,13 @@ TEST_CASE("zip: no reader inflates a member, however large it claims to be") {
   // 10 MB that claim to be 10 GB, as the member that each format reads first.
   const std::string data(10'000'000, 'd');
   const std::string sizes = le64(10'000'000'000) + le64(data.size());
-  for (const auto& [file_name, member] :
+  for (const auto& file :
        std::vector<std::pair<std::string, std::string>>{{"m.npz", "w.npy"},
                                                         {"m.pt", "m/data.pkl"},
                                                         {"m.keras", "model.weights.h5"},
                                                         {"m.pt2", "m/data/weights/model_weights_config.json"}}) {
-    CAPTURE(file_name);
-    MemorySource source(zip_file({{.name = member,
+    CAPTURE(file.first);
+    MemorySource source(zip_file({{.name = file.second,
                                    .data = data,
                                    .method = 8,
                                    .local_extra = field(1, sizes),
@@ -192,7 +192,7 @@ TEST_CASE("zip: no reader inflates a member, however large it claims to be") {
                                    .size = UINT32_MAX,
                                    .header = UINT32_MAX}}));
     reset_allocations();
-    const Layout layout = must(parse_file("place", file_name, source));
+    const Layout layout = must(parse_file("place", file.first, source));
     CHECK(allocations().peak < 256U << 10U);
     CHECK(source.bytes_read() < 256U << 10U);
     CHECK(layout.tensors.empty());
