@@ -37,6 +37,8 @@ MemorySource::MemorySource(std::string_view text) {
 }
 
 Status MemorySource::read(std::uint64_t offset, std::span<std::byte> out) {
+  ++reads_;
+  bytes_read_ += out.size();
   if (offset > bytes_.size() || out.size() > bytes_.size() - offset)
     return Error{Errc::io, fmt::format("expected {} bytes at {}, got end of file", out.size(), offset)};
   if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());

@@ -44,9 +44,12 @@ class MemorySource final : public ByteSource {
   explicit MemorySource(std::string_view text);
   std::uint64_t size() const override { return bytes_.size(); }
   Status read(std::uint64_t offset, std::span<std::byte> out) override;
+  std::uint64_t reads() const { return reads_; }            // calls of read()
+  std::uint64_t bytes_read() const { return bytes_read_; }  // bytes of all these calls
 
  private:
   std::vector<std::byte> bytes_;
+  std::uint64_t reads_ = 0, bytes_read_ = 0;
 };
 
 void write_file(const std::string& path, std::string_view text);  // makes parent directories

@@ -132,6 +132,24 @@ def test_no_file_outside_of_the_directory(published):
     assert len(list(mount.tensors("outside", 1).iterdir())) == LAYERS - 4 + 3
 
 
+def test_external_data_behind_a_link(store, published, tmp_path):
+    """An import follows a link to a regular file, so the version has the data. A model that is published alone has none,
+    and weft does not look for it."""
+    source = published[2] / "one"
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/net.onnx").write_bytes((source / "net.onnx").read_bytes())
+    (tmp_path / "m/net.onnx_data").symlink_to(source / "net.onnx_data")
+    store.publish(tmp_path / "m", name="both")
+    store.publish(tmp_path / "m/net.onnx", name="alone")
+    files = {name: store.json("info", name)["files"] for name in ("both", "alone")}
+    assert [file["tensors"] for file in files["both"]] == [LAYERS + 3, 0]
+    file, = files["alone"]
+    assert {one["why"] for one in file["hidden"]} == {"its external data is in no file net.onnx_data of the version"}
+    with Mount(store, tmp_path / "mnt") as mount:
+        data = mount.version("both", 1) / "net.onnx_data"
+        assert not data.is_symlink() and data.read_bytes() == (source / "net.onnx_data").read_bytes()
+
+
 @pytest.mark.parametrize("name", ["inline", "one", "many", "zoo"])
 def test_onnx_loads_the_published_model(published, name):
     _, mount, source = published

@@ -114,7 +114,28 @@ def write_safetensors():
     write(target, "unknown_key", safetensors({"a": dict(entry("U8", [1], 0, 1), x=[{"y": None}, 1.5, -1, True])}, b"0"))
     write(target, "overflow", safetensors({"a": entry("F64", [2**63, 2**63], 0, 0)}))
     write(target, "deep", safetensors(b'{"a":{"x":' + b"[" * 200))
+    sharding = json.dumps({"a": {"saved_offsets": [0]}, "b": {"saved_offsets": [0, 2**64 - 1]}})
+    write(target, "sharded", safetensors({"__metadata__": {"DCP_SHARDING_INFO": sharding}, "a": entry("U8", [4], 0, 4),
+                                          "b": entry("U8", [2, 1], 4, 6)}, b"012345"))
     write(target, "lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+
+
+def write_sharded_safetensors():
+    """The target takes a shard as a byte with its file, its name, its width and its dimensions, and then a begin and a size
+    for each dimension."""
+    target = "sharded_safetensors"
+
+    def shard(file, name, *places, wide=0):
+        return bytes([file | "abcd".index(name) << 2 | wide << 4 | len(places) << 5, *(one for place in places for one in place)])
+
+    rows = [shard(0, "a", (0, 2), (0, 3)), shard(1, "a", (2, 1), (0, 3))]
+    columns = [shard(0, "b", (0, 2), (0, 3), wide=1), shard(1, "b", (0, 2), (3, 2), wide=1)]
+    tiles = [shard(2 * y + x, "c", (3 * y, 3 - y), (2 * x, 2)) for y in (0, 1) for x in (0, 1)]
+    write(target, "rows", b"".join(rows + columns + tiles + [shard(3, "d", (0, 5))]))
+    write(target, "hole", rows[0] + shard(1, "a", (3, 1), (0, 3)) + columns[1])
+    write(target, "overlap", rows[0] + shard(1, "a", (1, 2), (0, 3)))
+    write(target, "types", rows[0] + shard(1, "a", (2, 1), wide=1) + shard(0, "b") + shard(1, "b"))
+    write(target, "far", shard(0, "a", (0, 1)) + shard(1, "a", (255, 2)) + shard(0, "b", (0, 0), (0, 0)) + shard(1, "b", (254, 1), (0, 0)))
 
 
 def write_index():
@@ -280,6 +301,24 @@ def write_hdf5():
     write("hdf5", "many_latest", hdf5(hdf5_many, **latest))
     write("hdf5", "many_tracked", hdf5(hdf5_many, track_order=True))
     write("hdf5", "user_block", hdf5(hdf5_many, userblock_size=512))
+
+
+def keras_weights(file):
+    """As Keras 3 names weights. Those of bfloat16 are opaque bytes with an attribute."""
+    import numpy
+    for layer in "dense", "dense_1":
+        for number, shape in enumerate(((2, 3), (3,))):
+            file[f"layers/{layer}/vars/{number}"] = numpy.ones(shape, "f4")
+    file["layers/half/vars/0"] = numpy.zeros(4, "V2")
+    file["layers/half/vars/0"].attrs["dtype"] = "bfloat16"
+    file["optimizer/vars/0"] = numpy.int64(7)
+
+
+def write_keras():
+    weights = hdf5(keras_weights)
+    write("keras", "weights", weights)
+    write("keras", "weights_latest", hdf5(keras_weights, libver="latest"))
+    write("keras", "short", weights[:2000])
 
 
 def pickle_text(value):
@@ -697,12 +736,14 @@ if __name__ == "__main__":
     write_hub_request()
     write_bases()
     write_safetensors()
+    write_sharded_safetensors()
     write_index()
     write_gguf()
     write_npy()
     write_npz()
     write_onnx()
     write_hdf5()
+    write_keras()
     write_torch()
     write_dcp()
     write_tf_bundle()

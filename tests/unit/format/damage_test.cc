@@ -1,5 +1,5 @@
-// Files of real writers, damaged at random. WEFT_TEST_FILES names a directory of such files
-// (tests/frameworks/test_damage.py); without it the files are those of the builders.
+// Files of each format, damaged at random. WEFT_TEST_FILES names a directory of files of real writers
+// (tests/frameworks/test_damage.py); without it the files are small ones, of the builders and of the fuzzer's corpus.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,8 +8,11 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 
-#include "memory_group.h"
+#include "allocation.h"
+#include "dcp_files.h"
+#include "protobufs.h"
 #include "random_runs.h"
 #include "tflite_files.h"
 #include "torch_files.h"
@@ -21,14 +24,53 @@ namespace {
 
 using Files = std::map<std::string, std::string>;  // by name
 
+// Returns tests/fuzz/corpus/PATH.
+std::string seed(std::string_view path) {
+  return read_text(std::string(WEFT_SOURCE_DIR "/tests/fuzz/corpus/").append(path));
+}
+
+std::string exported() {
+  return zip_file({{"m/data/weights/weight_0", std::string(96, '0')},
+                   {"m/data/weights/weight_1", std::string(8, '1')},
+                   {"m/data/weights/model_weights_config.json", seed("torch_export/weights")}});
+}
+
+std::string with_external_data() {
+  return onnx_model(pb_bytes(5, onnx_raw("own", 1, {2}, "01234567")) +
+                    pb_bytes(5, onnx_tensor("w", 1, {2}) + onnx_external("m.onnx_data", "8", "8")));
+}
+
+// A file of each format, and the files that lie beside it.
+Files small_files() {
+  const std::string w = p_tensor(p_storage("0"), 0, {4, 6}, {6, 1});
+  const Checkpoint checkpoint = dcp_columns();
+  Files files = checkpoint.files;
+  files.emplace(kCheckpointMetadata, checkpoint.metadata());
+  files.insert({{"m.pt", torch_archive(p_dict({{"a", w}, {"b", p_tensor(p_storage("1"), 0, {2}, {1})}}))},
+                {"old.pt", seed("torch_legacy/state_dict")},
+                {"arrays.pkl", seed("torch/numpy")},
+                {"program.pt2", exported()},
+                {"m.npz", seed("npz/stored")},
+                {"m.npy", seed("npy/plain")},
+                {"m.safetensors", seed("safetensors/two")},
+                {"shard.safetensors", seed("safetensors/sharded")},
+                {"m.safetensors.index.json", seed("safetensors_index/two")},
+                {"m.gguf", seed("gguf/tensors")},
+                {"m.onnx", with_external_data()},
+                {"m.onnx_data", std::string(64, 'x')},
+                {"m.h5", seed("hdf5/tensors")},
+                {"new.h5", seed("hdf5/chunks_latest")},
+                {"m.keras", zip_file({{"config.json", "{}"}, {"model.weights.h5", seed("keras/weights_latest")}})},
+                {"m.index", seed("tf_bundle/plain")},
+                {"m.data-00000-of-00001", std::string(64, 'x')},
+                {"m.tflite", tflite_file({{{"w", 0, {2, 3}, 1}}}, {"", std::string(24, 'x')})},
+                {"m.msgpack", seed("flax/state")}});
+  return files;
+}
+
 Files whole_files() {
   const char* directory = std::getenv("WEFT_TEST_FILES");
-  if (directory == nullptr) {
-    const std::string w = p_tensor(p_storage("0"), 0, {4, 6}, {6, 1});
-    return {{"m.pt", torch_archive(p_dict({{"a", w}, {"b", p_tensor(p_storage("1"), 0, {2}, {1})}}))},
-            {"m.npz", zip_file({{"w.npy", npy_raw(npy_dict("'<f4'", "(2, 3)"), std::string(24, 'x'))}})},
-            {"m.tflite", tflite_file({{{"w", 0, {2, 3}, 1}}}, {"", std::string(24, 'x')})}};
-  }
+  if (directory == nullptr) return small_files();
   Files files;
   for (const auto& entry : std::filesystem::directory_iterator(directory))
     files.emplace(entry.path().filename(), read_text(entry.path()));
@@ -42,18 +84,68 @@ std::string main_of(const std::string& name) {
   return name.ends_with(".onnx_data") ? name.substr(0, name.size() - std::string_view("_data").size()) : name;
 }
 
+// Returns the main file, and those beside it that its tensors lie in.
+Files group_of(const std::string& main, const Files& files) {
+  Files group;
+  for (const auto& [name, bytes] : files)
+    if (main_of(name) == main) group.emplace(name, bytes);
+  return group;
+}
+
+// The size of the files bounds work and memory, so that no damage makes a file of a GiB take minutes or all memory. The
+// test compares counts and not times, because counts are the same on each machine.
+constexpr std::uint64_t kReadsSpare = 128, kBytesPerRead = 8;
+constexpr std::uint64_t kBytesReadSpare = 8U << 10U, kBytesReadPerByte = 8;
+constexpr std::uint64_t kMemorySpare = 64U << 10U, kAllocatedPerByte = 64, kPeakPerByte = 32;
+
+struct Work {
+  std::uint64_t reads = 0, bytes_read = 0, allocated = 0, peak = 0;  // the last two in bytes
+};
+
+void check_work(const Work& work, const Files& group) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, text] : group) bytes += text.size();
+  CHECK(work.reads <= kReadsSpare + bytes / kBytesPerRead);
+  CHECK(work.bytes_read <= kBytesReadSpare + kBytesReadPerByte * bytes);
+  CHECK(work.allocated <= kMemorySpare + kAllocatedPerByte * bytes);
+  CHECK(work.peak <= kMemorySpare + kPeakPerByte * bytes);
+}
+
+Result<Layout> parsed(const std::string& main, const Files& group) {
+  MemoryGroup files(main, group.at(main), group);
+  reset_allocations();
+  auto layout = parse_file("place", files);
+  if (layout.ok() && layout->sharded) {
+    const ShardedFile alone{main, &*layout};
+    must(join_shards({&alone, 1}));
+  }
+  const Allocations used = allocations();
+  check_work({files.reads(), files.bytes_read(), used.total, used.peak}, group);
+  return layout;
+}
+
+void check_index(const std::string& bytes) {
+  MemorySource source(bytes);
+  reset_allocations();
+  const auto index = parse_shard_index("place", source);
+  const Allocations used = allocations();
+  check_work({source.reads(), source.bytes_read(), used.total, used.peak}, {{"index", bytes}});
+  if (!index.ok()) CHECK(index.error().code == Errc::invalid);
+}
+
 // A damaged file is kept, or has the tensors that its bytes describe; no place of them leaves its file. Returns true if
 // it has tensors.
-bool check_read_or_kept(const std::string& name, const Files& files) {
-  MemoryGroup group(name, files.at(name), files);
-  const auto layout = parse_file("place", group);
+bool check_read_or_kept(const std::string& main, const Files& files) {
+  const Files group = group_of(main, files);
+  if (main.ends_with(".index.json")) check_index(group.at(main));
+  const auto layout = parsed(main, group);
   if (!layout.ok()) {
     CHECK(layout.error().code == Errc::invalid);
     CHECK(layout.error().message.find('\n') == std::string::npos);
     return false;
   }
   const auto lies_in_file = [&](const TensorPart& part) {
-    const std::string& bytes = files.at(part.file == 0 ? name : layout->others.at(part.file - 1));
+    const std::string& bytes = group.at(part.file == 0 ? main : layout->others.at(part.file - 1));
     return part.offset <= bytes.size() && part.length <= bytes.size() - part.offset;
   };
   for (const FoundTensor& tensor : layout->tensors) CHECK(std::ranges::all_of(tensor.parts, lies_in_file));
@@ -118,7 +210,23 @@ class DamageRun {
 
 }  // namespace
 
-TEST_CASE("damaged files are read or kept, and no place leaves the file") {
+TEST_CASE("small files: there is one of each format") {
+  std::set<std::string> formats;
+  const Files files = small_files();
+  for (const auto& file : files) {
+    const std::string& name = file.first;
+    if (main_of(name) != name) continue;
+    CAPTURE(name);
+    const Layout layout = must(parsed(name, group_of(name, files)));
+    CHECK(layout.tensors.empty() == layout.format.empty());
+    if (!layout.format.empty()) formats.insert(layout.format);
+  }
+  CHECK(formats == std::set<std::string>{"safetensors", "gguf", "npy", "npz", "torch zip", "torch legacy",
+                                         "torch export", "pickle", "onnx", "dcp", "hdf5", "keras", "tf bundle",
+                                         "tflite", "flax"});
+}
+
+TEST_CASE("damaged files are read or kept with bounded work, and no place leaves the file") {
   run_rounds<DamageRun>(200);
 }
 
@@ -137,7 +245,9 @@ std::vector<std::size_t> ends_of(std::size_t size, std::size_t end) {
 TEST_CASE("files that are cut or changed within 4 KiB of either end are read or kept") {
   constexpr std::size_t kEnd = 4096;
   Files files = whole_files();
-  for (auto& [name, bytes] : files) {
+  for (auto& file : files) {
+    const std::string& name = file.first;
+    std::string& bytes = file.second;
     CAPTURE(name);
     const std::string whole = bytes;
     for (const std::size_t at : ends_of(whole.size(), kEnd)) {

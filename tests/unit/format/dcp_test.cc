@@ -7,130 +7,12 @@
 
 #include "allocation.h"
 #include "base/limits.h"
-#include "memory_group.h"
-#include "pickles.h"
+#include "dcp_files.h"
 
 using namespace weft;
 using namespace weft::testing;
 
 namespace {
-
-using Numbers = std::vector<unsigned>;
-
-// An object of a dataclass.
-std::string p_object(std::string_view name, const std::vector<std::pair<std::string, std::string>>& attributes) {
-  return p_global("torch.distributed.checkpoint.metadata", name) + ")\x81" + p_dict(attributes) + "b";
-}
-std::string p_size(const Numbers& shape) {
-  return p_call(p_global("torch", "Size"), {p_numbers(shape)});
-}
-std::string p_list(const std::vector<std::string>& items) {
-  std::string out = "](";
-  for (const std::string& item : items) out += item;
-  return out + "e";
-}
-
-// One shard: a file of torch.save with one tensor of floats, or bytes, whose values count from `first`.
-std::string saved(const Numbers& shape, const Numbers& strides, unsigned first, const char* storage = "FloatStorage") {
-  std::size_t count = std::string_view(storage) == "FloatStorage" ? 4 : 1;
-  for (const unsigned dimension : shape) count *= dimension;
-  std::string data;
-  for (std::size_t i = 0; i < count; ++i) data += static_cast<char>(first + i);
-  return zip_file({{"m/data.pkl", p_file(p_tensor(p_storage("0", storage), 0, shape, strides))}, {"m/data/0", data}});
-}
-std::string saved(const Numbers& shape, unsigned first = 0, const char* storage = "FloatStorage") {
-  Numbers strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return saved(shape, strides, first, storage);
-}
-
-// A checkpoint of one tensor "w" and one scalar "s", which no case changes.
-class Checkpoint {
- public:
-  Checkpoint() { add_scalar(); }
-  explicit Checkpoint(Numbers shape) : shape_(std::move(shape)) { add_scalar(); }
-
-  Checkpoint& shard(const Numbers& begin, const Numbers& size, const std::string& bytes, const std::string& file) {
-    described(begin, size);
-    const std::size_t at = files[file].size();
-    files[file] += bytes;
-    return place(begin, file, at, bytes.size());
-  }
-  Checkpoint& described(const Numbers& begin, const Numbers& size) {
-    chunks_.push_back(p_object("ChunkStorageMetadata", {{"offsets", p_size(begin)}, {"sizes", p_size(size)}}));
-    return *this;
-  }
-  Checkpoint& place(const Numbers& begin, const std::string& file, std::uint64_t at, std::uint64_t length,
-                    const std::string& transforms = "N") {
-    places_ += p_object("MetadataIndex", {{"fqn", p_text("w")}, {"offset", p_size(begin)}, {"index", "N"}}) +
-               info(file, at, length, transforms);
-    return *this;
-  }
-  // A value that is no tensor.
-  Checkpoint& value(const std::string& name, const std::string& bytes) {
-    std::string& file = files["a.distcp"];
-    items_ += p_text(name) + p_object("BytesStorageMetadata", {});
-    places_ += p_object("MetadataIndex", {{"fqn", p_text(name)}, {"offset", "N"}}) +
-               info("a.distcp", file.size(), bytes.size(), "N");
-    file += bytes;
-    return *this;
-  }
-
-  std::string metadata() const {
-    const std::string tensor =
-        p_text("w") +
-        p_object("TensorStorageMetadata", {{"properties", "N"}, {"size", p_size(shape_)}, {"chunks", p_list(chunks_)}});
-    return p_file(p_object("Metadata", {{"state_dict_metadata", "}(" + items_ + tensor + "u"},
-                                        {"planner_data", p_global("os", "system")},
-                                        {"storage_data", "}(" + places_ + "u"}}));
-  }
-  Layout layout() const {
-    MemoryGroup group(".metadata", metadata(), files);
-    auto layout = parse_file("dir/.metadata", group);
-    if (!layout.ok()) FAIL(layout.error().message);
-    for (const FoundTensor& tensor : layout->tensors)
-      for (const TensorPart& part : tensor.parts) {
-        REQUIRE(part.file > 0);
-        CHECK(part.offset + part.length <= files.at(layout->others[part.file - 1]).size());
-      }
-    return *std::move(layout);
-  }
-  // Returns why "w" is hidden, and checks that "s" is shown.
-  std::string why_hidden() const {
-    const Layout found = layout();
-    REQUIRE(found.tensors.size() == 1);
-    CHECK(found.tensors[0].name == "s");
-    REQUIRE(found.hidden.size() == 1);
-    CHECK(found.hidden[0].name == "w");
-    return found.hidden[0].why;
-  }
-
-  std::map<std::string, std::string> files;
-
- private:
-  static std::string info(const std::string& file, std::uint64_t at, std::uint64_t length,
-                          const std::string& transforms) {
-    return p_object("_StorageInfo", {{"relative_path", p_text(file)},
-                                     {"offset", p_int(at)},
-                                     {"length", p_int(length)},
-                                     {"transform_descriptors", transforms}});
-  }
-  void add_scalar() {
-    files["s.distcp"] = saved({}, 7, "ByteStorage");
-    items_ =
-        p_text("s") +
-        p_object(
-            "TensorStorageMetadata",
-            {{"size", p_size({})},
-             {"chunks", p_list({p_object("ChunkStorageMetadata", {{"offsets", p_size({})}, {"sizes", p_size({})}})})}});
-    places_ = p_object("MetadataIndex", {{"fqn", p_text("s")}, {"offset", "N"}}) +
-              info("s.distcp", 0, files["s.distcp"].size(), "N");
-  }
-
-  Numbers shape_ = {4, 2};
-  std::vector<std::string> chunks_;
-  std::string items_, places_;
-};
 
 // Returns the bytes of a tensor's parts.
 std::string bytes_of(const Checkpoint& checkpoint, const Layout& layout, const FoundTensor& tensor) {
@@ -144,18 +26,6 @@ const FoundTensor& tensor_of(const Layout& layout, std::string_view name) {
   const auto found = std::ranges::find(layout.tensors, name, &FoundTensor::name);
   REQUIRE(found != layout.tensors.end());
   return *found;
-}
-
-Checkpoint rows() {
-  Checkpoint checkpoint;
-  checkpoint.shard({0, 0}, {3, 2}, saved({3, 2}, 0), "a.distcp").shard({3, 0}, {1, 2}, saved({1, 2}, 24), "b.distcp");
-  return checkpoint;
-}
-
-Checkpoint columns() {
-  Checkpoint checkpoint;
-  checkpoint.shard({0, 1}, {4, 1}, saved({4, 1}, 50), "b.distcp").shard({0, 0}, {4, 1}, saved({4, 1}, 0), "a.distcp");
-  return checkpoint;
 }
 
 std::string why_opaque(const std::string& bytes) {
@@ -172,7 +42,7 @@ std::string why_opaque(const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("dcp: shards of rows are parts of one tensor") {
-  const Checkpoint checkpoint = rows();
+  const Checkpoint checkpoint = dcp_rows();
   const Layout layout = checkpoint.layout();
   CHECK(layout.format == "dcp");
   CHECK(layout.hidden.empty());
@@ -187,7 +57,7 @@ TEST_CASE("dcp: shards of rows are parts of one tensor") {
 }
 
 TEST_CASE("dcp: shards of columns are boxes") {
-  const Checkpoint checkpoint = columns();
+  const Checkpoint checkpoint = dcp_columns();
   const Layout layout = checkpoint.layout();
   const FoundTensor& tensor = tensor_of(layout, "w");
   CHECK(tensor.grid == Borders{0, 4, 0, 1, 2});
@@ -197,19 +67,19 @@ TEST_CASE("dcp: shards of columns are boxes") {
 
 TEST_CASE("dcp: a tensor in one shard may have strides, and an empty one has no parts") {
   Checkpoint turned;
-  turned.shard({0, 0}, {4, 2}, saved({4, 2}, {1, 4}, 0), "a.distcp");
+  turned.shard({0, 0}, {4, 2}, dcp_saved({4, 2}, {1, 4}, 0), "a.distcp");
   const Layout layout = turned.layout();
   CHECK(tensor_of(layout, "w").strides == Strides{1, 4});
-  Checkpoint empty(Numbers{0, 2});
-  empty.shard({0, 0}, {0, 2}, saved({0, 2}), "a.distcp");
+  Checkpoint empty(PNumbers{0, 2});
+  empty.shard({0, 0}, {0, 2}, dcp_saved({0, 2}), "a.distcp");
   CHECK(tensor_of(empty.layout(), "w").parts.empty());
   Checkpoint uneven;
-  uneven.shard({0, 0}, {4, 2}, saved({4, 2}), "a.distcp").shard({4, 0}, {0, 2}, saved({0, 2}), "a.distcp");
+  uneven.shard({0, 0}, {4, 2}, dcp_saved({4, 2}), "a.distcp").shard({4, 0}, {0, 2}, dcp_saved({0, 2}), "a.distcp");
   CHECK(tensor_of(uneven.layout(), "w").parts.size() == 1);
 }
 
 TEST_CASE("dcp: pickled values are hidden, and the globals are listed") {
-  Checkpoint checkpoint = rows();
+  Checkpoint checkpoint = dcp_rows();
   checkpoint.value("step", "bytes").value("evil", zip_file({{"m/data.pkl", p_file(p_global("os", "remove"))}}));
   const Layout layout = checkpoint.layout();
   CHECK(layout.tensors.size() == 2);
@@ -225,37 +95,43 @@ TEST_CASE("dcp: pickled values are hidden, and the globals are listed") {
 }
 
 TEST_CASE("dcp: a tensor whose shards do not fit together is hidden") {
-  CHECK(Checkpoint().shard({0, 0}, {3, 2}, saved({3, 2}), "a.distcp").why_hidden().find("end at 4, got 3") !=
+  CHECK(Checkpoint().shard({0, 0}, {3, 2}, dcp_saved({3, 2}), "a.distcp").why_hidden().find("end at 4, got 3") !=
         std::string::npos);
-  CHECK(rows().shard({1, 0}, {1, 2}, saved({1, 2}), "a.distcp").why_hidden().find("no grid") != std::string::npos);
+  CHECK(dcp_rows().shard({1, 0}, {1, 2}, dcp_saved({1, 2}), "a.distcp").why_hidden().find("no grid") !=
+        std::string::npos);
   CHECK(Checkpoint()
-            .shard({0, 0}, {3, 2}, saved({3, 2}), "a.distcp")
-            .shard({3, 0}, {1, 2}, saved({4, 2}, 0, "ByteStorage"), "a.distcp")
+            .shard({0, 0}, {3, 2}, dcp_saved({3, 2}), "a.distcp")
+            .shard({3, 0}, {1, 2}, dcp_saved({4, 2}, 0, "ByteStorage"), "a.distcp")
             .why_hidden() == "a shard of another shape than .metadata says");
   CHECK(Checkpoint()
-            .shard({0, 0}, {3, 2}, saved({3, 2}), "a.distcp")
-            .shard({3, 0}, {1, 2}, saved({1, 2}, 0, "ByteStorage"), "a.distcp")
+            .shard({0, 0}, {3, 2}, dcp_saved({3, 2}), "a.distcp")
+            .shard({3, 0}, {1, 2}, dcp_saved({1, 2}, 0, "ByteStorage"), "a.distcp")
             .why_hidden() == "shards of several types");
   CHECK(Checkpoint()
-            .shard({0, 0}, {2, 2}, saved({2, 2}, {1, 2}, 0), "a.distcp")
-            .shard({2, 0}, {2, 2}, saved({2, 2}), "a.distcp")
+            .shard({0, 0}, {2, 2}, dcp_saved({2, 2}, {1, 2}, 0), "a.distcp")
+            .shard({2, 0}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
             .why_hidden() == "a shard whose elements are not in C order");
-  CHECK(Checkpoint().shard({1, 0}, {4, 2}, saved({4, 2}), "a.distcp").why_hidden().find("borders") !=
+  CHECK(Checkpoint({4, 4})
+            .shard({0, 0}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
+            .shard({0, 2}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
+            .shard({2, 2}, {2, 2}, dcp_saved({2, 2}), "b.distcp")
+            .why_hidden() == "its boxes are no grid: some overlap, are missing, or end at other places than others");
+  CHECK(Checkpoint().shard({1, 0}, {4, 2}, dcp_saved({4, 2}), "a.distcp").why_hidden().find("borders") !=
         std::string::npos);
-  CHECK(rows().described({9, 9}, {1, 1}).why_hidden() == ".metadata has no place for a shard");
+  CHECK(dcp_rows().described({9, 9}, {1, 1}).why_hidden() == ".metadata has no place for a shard");
   CHECK(Checkpoint().why_hidden() == "it has no shards");
-  CHECK(Checkpoint().shard({0}, {4}, saved({4}), "a.distcp").why_hidden() ==
+  CHECK(Checkpoint().shard({0}, {4}, dcp_saved({4}), "a.distcp").why_hidden() ==
         "a box has other dimensions than the tensor");
 }
 
 TEST_CASE("dcp: a file that is not beside .metadata hides its tensors") {
-  Checkpoint checkpoint = rows();
+  Checkpoint checkpoint = dcp_rows();
   checkpoint.files.erase("b.distcp");
   CHECK(checkpoint.why_hidden() == "no file b.distcp is beside .metadata");
   for (const char* name : {"../x", "/etc/passwd", "sub/a.distcp"}) {
     Checkpoint elsewhere;
     elsewhere.files[name] = "";
-    elsewhere.shard({0, 0}, {4, 2}, saved({4, 2}), name);
+    elsewhere.shard({0, 0}, {4, 2}, dcp_saved({4, 2}), name);
     CHECK(elsewhere.why_hidden() == fmt::format("no file {} is beside .metadata", name));
   }
   Checkpoint unnamed;
@@ -266,11 +142,11 @@ TEST_CASE("dcp: a file that is not beside .metadata hides its tensors") {
 TEST_CASE("dcp: places beyond their file, and shards that share bytes, hide the tensor") {
   const auto placed = [](std::uint64_t at, std::uint64_t length, const std::string& transforms = "N") {
     Checkpoint checkpoint;
-    checkpoint.files["a.distcp"] = saved({4, 2});
+    checkpoint.files["a.distcp"] = dcp_saved({4, 2});
     checkpoint.described({0, 0}, {4, 2}).place({0, 0}, "a.distcp", at, length, transforms);
     return checkpoint.why_hidden();
   };
-  const std::uint64_t size = saved({4, 2}).size();
+  const std::uint64_t size = dcp_saved({4, 2}).size();
   CHECK(placed(0, size + 1) == "a shard that ends after a.distcp");
   CHECK(placed(size + 1, 0) == "a shard that ends after a.distcp");
   CHECK(placed(INT64_MAX, INT64_MAX) == ".metadata has no place for a shard");
@@ -280,11 +156,13 @@ TEST_CASE("dcp: places beyond their file, and shards that share bytes, hide the 
   CHECK(placed(0, 0).find("zip") != std::string::npos);
   CHECK(placed(0, size, p_list({p_text("zstd")})) == "its shards are compressed, or transformed otherwise");
   Checkpoint twice;
-  twice.shard({0, 0}, {2, 2}, saved({2, 2}), "a.distcp").described({2, 0}, {2, 2}).place({2, 0}, "a.distcp", 0, size);
+  twice.shard({0, 0}, {2, 2}, dcp_saved({2, 2}), "a.distcp")
+      .described({2, 0}, {2, 2})
+      .place({2, 0}, "a.distcp", 0, size);
   twice.files["a.distcp"] += std::string(size, ' ');
   CHECK(twice.why_hidden().find("zip") != std::string::npos);
   Checkpoint same;
-  const std::string shard = saved({2, 2});
+  const std::string shard = dcp_saved({2, 2});
   same.shard({0, 0}, {2, 2}, shard, "a.distcp").described({2, 0}, {2, 2}).place({2, 0}, "a.distcp", 0, shard.size());
   CHECK(same.why_hidden() == "its shards overlap others");
 }
@@ -292,7 +170,7 @@ TEST_CASE("dcp: places beyond their file, and shards that share bytes, hide the 
 TEST_CASE("dcp: the shards of a tensor that weft cannot show are cuts, if they are worth it") {
   const std::string shard(4096, 'z'), packed = p_list({p_text("zstd")});
   Checkpoint compressed;
-  compressed.files = {{"a.distcp", "12" + shard}, {"b.distcp", shard}, {"s.distcp", saved({}, 7, "ByteStorage")}};
+  compressed.files = {{"a.distcp", "12" + shard}, {"b.distcp", shard}, {"s.distcp", dcp_saved({}, 7, "ByteStorage")}};
   compressed.described({0, 0}, {2, 2}).place({0, 0}, "a.distcp", 2, shard.size(), packed);
   compressed.described({2, 0}, {1, 2}).place({2, 0}, "a.distcp", 2, shard.size() - 1, packed);  // too short
   compressed.described({3, 0}, {1, 2}).place({3, 0}, "b.distcp", 0, shard.size(), packed);
@@ -309,22 +187,22 @@ TEST_CASE("dcp: the shards of a tensor that weft cannot show are cuts, if they a
   CHECK(layout.cuts[0].length == shard.size());
   CHECK(layout.others.at(layout.cuts[1].file - 1) == "b.distcp");
   CHECK(layout.cuts[1].offset == 0);
-  CHECK(rows().layout().cuts.empty());
+  CHECK(dcp_rows().layout().cuts.empty());
 }
 
 TEST_CASE("dcp: an incomplete or strided tensor, and a pickled value, are cuts") {
-  const std::string half = saved({512, 2});
+  const std::string half = dcp_saved({512, 2});
   const auto cuts_of = [](const Checkpoint& checkpoint) { return checkpoint.layout().cuts; };
   REQUIRE(half.size() >= 4096);
   CHECK(cuts_of(Checkpoint({1024, 2}).shard({0, 0}, {512, 2}, half, "a.distcp")).size() == 1);
   CHECK(cuts_of(Checkpoint({1024, 2})
-                    .shard({0, 0}, {512, 2}, saved({512, 2}, {1, 512}, 0), "a.distcp")
+                    .shard({0, 0}, {512, 2}, dcp_saved({512, 2}, {1, 512}, 0), "a.distcp")
                     .shard({512, 0}, {512, 2}, half, "b.distcp"))
             .size() == 2);
   CHECK(cuts_of(
             Checkpoint({1024, 2}).shard({0, 0}, {512, 2}, half, "a.distcp").shard({512, 0}, {512, 2}, half, "a.distcp"))
             .empty());
-  CHECK(cuts_of(rows().value("step", std::string(4096, 'v'))).size() == 1);
+  CHECK(cuts_of(dcp_rows().value("step", std::string(4096, 'v'))).size() == 1);
 }
 
 TEST_CASE("dcp: a file .metadata of another program is opaque") {
@@ -332,7 +210,7 @@ TEST_CASE("dcp: a file .metadata of another program is opaque") {
   CHECK_FALSE(why_opaque("{\"a\": 1}").empty());
   CHECK(why_opaque(p_file("}")) == "expected the metadata of a distributed checkpoint, got another pickle");
   CHECK(why_opaque(p_file(p_object("Metadata", {{"state_dict_metadata", "}"}}))).starts_with("expected the metadata"));
-  MemoryGroup shard("__0_0.distcp", saved({4, 2}), {});
+  MemoryGroup shard("__0_0.distcp", dcp_saved({4, 2}), {});
   const auto layout = parse_file("dir/__0_0.distcp", shard);
   REQUIRE(layout.ok());
   CHECK(layout->format.empty());
@@ -353,7 +231,7 @@ TEST_CASE("dcp: items whose parts are malformed are hidden") {
   const std::string chunk = p_object("ChunkStorageMetadata", {{"offsets", p_size({0})}, {"sizes", "N"}});
   CHECK(why("N") == "a pickled value, no tensor");
   CHECK(why(p_object("T", {{"chunks", "]"}})) == "its shape is none that weft can read");
-  CHECK(why(p_object("T", {{"size", p_size(Numbers(33, 1))}, {"chunks", "]"}})) ==
+  CHECK(why(p_object("T", {{"size", p_size(PNumbers(33, 1))}, {"chunks", "]"}})) ==
         "its shape is none that weft can read");
   CHECK(why(p_object("T", {{"size", p_size({1})}, {"chunks", p_list({chunk})}})) ==
         "a shard whose place in the tensor weft cannot read");
@@ -376,7 +254,7 @@ TEST_CASE("dcp: shards that many tensors share are read a bounded number of time
 TEST_CASE("dcp: texts and shapes that a pickle repeats take no memory again") {
   // 2,000 places of one name in one file, and a tensor that names its only shard 2,000 times.
   const auto memory = [](std::size_t text_bytes, std::size_t dimensions) {
-    const std::string file(text_bytes, 'f'), name(text_bytes, 'n'), shape = p_numbers(Numbers(dimensions, 1));
+    const std::string file(text_bytes, 'f'), name(text_bytes, 'n'), shape = p_numbers(PNumbers(dimensions, 1));
     std::string places = "}(", shards = "](";
     for (unsigned i = 0; i < 2000; ++i) {
       const bool first = i == 0;
@@ -399,7 +277,7 @@ TEST_CASE("dcp: texts and shapes that a pickle repeats take no memory again") {
 }
 
 TEST_CASE("dcp: the metadata names each file once, in order, with the bytes that it has at least") {
-  Checkpoint checkpoint = columns();
+  Checkpoint checkpoint = dcp_columns();
   checkpoint.shard({9, 9}, {1, 1}, "x", "c.distcp");
   checkpoint.value("step", "bytes").place({0, 0}, "../x", 7, 1);
   std::vector<CheckpointFile> files = {{"../x", 8}};
@@ -417,7 +295,7 @@ TEST_CASE("dcp: a checkpoint asks for the bytes up to the end of its last shard,
   CHECK(bytes_of_a(Checkpoint().place({0, 0}, "a.distcp", INT64_MAX, limits::kVersionBytesMax)) ==
         INT64_MAX + limits::kVersionBytesMax);
   // The reader hides what lacks a byte of these.
-  Checkpoint whole = rows();
+  Checkpoint whole = dcp_rows();
   CHECK(whole.layout().hidden.empty());
   CHECK(bytes_of_a(whole) == whole.files["a.distcp"].size());
   whole.files["a.distcp"].pop_back();
@@ -426,7 +304,7 @@ TEST_CASE("dcp: a checkpoint asks for the bytes up to the end of its last shard,
 
 TEST_CASE("dcp: damaged metadata and shards never place a tensor outside of its file") {
   std::mt19937_64 random(test_seed());
-  const std::vector<Checkpoint> all = {rows(), columns()};
+  const std::vector<Checkpoint> all = {dcp_rows(), dcp_columns()};
   for (int round = 0; round < 2000; ++round) {
     Checkpoint checkpoint = all[random() % all.size()];
     std::string metadata = checkpoint.metadata();

@@ -103,10 +103,30 @@ TEST_CASE("a file that claims a format by its first bytes and does not parse is 
 
 TEST_CASE("a Git LFS pointer is called one") {
   std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-  for (const char* name :
-       {"model.safetensors", "model.gguf", "x.npy", "pytorch_model.bin", "model.onnx", "model.onnx_data", "tf_model.h5",
-        "model.keras", "consolidated.00.pth", "last.ckpt", "model.tflite", "flax_model.msgpack",
-        "variables.data-00000-of-00001", "variables.index", "tokenizer.json", "model.safetensors.index.json"}) {
+  for (const char* name : {"model.safetensors",
+                           "model.gguf",
+                           "x.npy",
+                           "pytorch_model.bin",
+                           "model.onnx",
+                           "model.onnx_data",
+                           "tf_model.h5",
+                           "model.keras",
+                           "consolidated.00.pth",
+                           "last.ckpt",
+                           "model.tflite",
+                           "flax_model.msgpack",
+                           "variables.data-00000-of-00001",
+                           "variables.index",
+                           "tokenizer.json",
+                           "model.safetensors.index.json",
+                           "m.pt",
+                           "program.pt2",
+                           "arrays.npz",
+                           "arrays.pkl",
+                           "weights.hdf5",
+                           "model.weights.h5",
+                           ".metadata",
+                           "__0_0.distcp"}) {
     CAPTURE(name);
     Error error = bad(name, pointer);
     CHECK(error.code == Errc::invalid);

@@ -1,8 +1,9 @@
-// A group of files in memory (header only).
+// A group of files in memory, which counts the reads of all files (header only).
 #pragma once
 
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,15 @@ class MemoryGroup final : public FormatInput {
     const auto found = others_.find(std::string(path));
     if (found == others_.end()) return Error{Errc::not_found, "no such file"};
     return found->second.get();
+  }
+
+  std::uint64_t reads() const {
+    return std::accumulate(others_.begin(), others_.end(), main_.reads(),
+                           [](std::uint64_t sum, const auto& other) { return sum + other.second->reads(); });
+  }
+  std::uint64_t bytes_read() const {
+    return std::accumulate(others_.begin(), others_.end(), main_.bytes_read(),
+                           [](std::uint64_t sum, const auto& other) { return sum + other.second->bytes_read(); });
   }
 
  private:

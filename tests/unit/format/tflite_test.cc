@@ -95,6 +95,7 @@ TEST_CASE("tflite: malformed files are kept") {
   CHECK(says(kept("m.tflite", damaged(places.buffers - 4, 0xffffffff, 4)), "of a FlatBuffer, got the end"));
   CHECK(says(kept("m.tflite", damaged(places.tensors - 4, 0xffffffff, 4)), "of a FlatBuffer, got the end"));
   CHECK(says(kept("m.tflite", damaged(places.buffers, 0xffffff00, 4)), "of a FlatBuffer, got the end"));
+  CHECK(says(kept("m.tflite", damaged(file.find(kData) - 4, kData.size() + 1, 4)), "of a FlatBuffer, got the end"));
   CHECK(says(kept("m.tflite", damaged(places.model, 0x7fffffff, 4)), "before the file"));
   CHECK(says(kept("m.tflite", damaged(places.model, 0x80000000, 4)), "of a FlatBuffer, got the end"));
   CHECK(says(kept("m.tflite", damaged(0, 0xffffffff, 4)), "of a FlatBuffer, got the end"));

@@ -171,6 +171,36 @@ TEST_CASE("zip: encrypted and split archives are unsupported") {
   CHECK(says(refused(patched(archive, archive.find("PK\1\2") + 34, le16(1)), Errc::unsupported), "another disk"));
 }
 
+TEST_CASE("zip: no reader inflates a member, however large it claims to be") {
+  // 10 MB that claim to be 10 GB, as the member that each format reads first.
+  const std::string data(10'000'000, 'd');
+  const std::string sizes = le64(10'000'000'000) + le64(data.size());
+  for (const auto& file :
+       std::vector<std::pair<std::string, std::string>>{{"m.npz", "w.npy"},
+                                                        {"m.pt", "m/data.pkl"},
+                                                        {"m.keras", "model.weights.h5"},
+                                                        {"m.pt2", "m/data/weights/model_weights_config.json"}}) {
+    CAPTURE(file.first);
+    MemorySource source(zip_file({{.name = file.second,
+                                   .data = data,
+                                   .method = 8,
+                                   .local_extra = field(1, sizes),
+                                   .extra = field(1, sizes + le64(0)),
+                                   .local_packed = UINT32_MAX,
+                                   .local_size = UINT32_MAX,
+                                   .packed = UINT32_MAX,
+                                   .size = UINT32_MAX,
+                                   .header = UINT32_MAX}}));
+    reset_allocations();
+    const Layout layout = must(parse_file("place", file.first, source));
+    CHECK(allocations().peak < 256U << 10U);
+    CHECK(source.bytes_read() < 256U << 10U);
+    CHECK(layout.tensors.empty());
+    CHECK(layout.cuts.size() <= 1);
+    CHECK((!layout.hidden.empty() || !layout.metadata.empty()));
+  }
+}
+
 TEST_CASE("zip: 70,000 members are read") {
   std::vector<ZipPart> parts;
   for (int i = 0; i < 70'000; ++i) parts.push_back({std::to_string(i), "x"});

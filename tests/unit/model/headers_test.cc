@@ -70,6 +70,7 @@ TEST_CASE("what safetensors can hold") {
     CHECK_FALSE(safetensors_can_hold(dtype));
   CHECK(safetensors_can_hold(Tensor{"t", DType::f32, {}, 0, ""}));
   CHECK_FALSE(safetensors_can_hold(Tensor{"t", DType::f32, {}, 0, "{'descr': '>f4'}"}));
+  CHECK_FALSE(safetensors_can_hold(Tensor{"t", DType::f32, {2}, kNoExtent, "", {{0, 0, 0, 4}, {0, 0, 8, 4}}}));
 }
 
 TEST_CASE("a safetensors header") {
