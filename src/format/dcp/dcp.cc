@@ -27,8 +27,6 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kDcpCutMin = 4096;  // a publish makes no shorter extents of cuts
-
 Error hidden_shard(std::string why) {
   return Error{Errc::unsupported, std::move(why)};
 }
@@ -91,7 +89,7 @@ Status DcpCheckpoint::add(const DcpItem& item) {
 // Makes cuts of an item that is not shown, so that another version with equal shards shares them.
 Status DcpCheckpoint::cut(const DcpItem& item) {
   for (const DcpShard& shard : item.shards) {
-    if (!shard.place || shard.place->length < kDcpCutMin) continue;
+    if (!shard.place || shard.place->length < limits::kCutMin) continue;
     WEFT_TRY(const OtherFiles::File* const file, file_of(*shard.place));
     if (file != nullptr && lies_in(*shard.place, *file))
       layout_.cuts.push_back({file->number, shard.place->offset, shard.place->length});

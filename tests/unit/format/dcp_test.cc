@@ -290,7 +290,7 @@ TEST_CASE("dcp: places beyond their file, and shards that share bytes, hide the 
 }
 
 TEST_CASE("dcp: the shards of a tensor that weft cannot show are cuts, if they are worth it") {
-  const std::string shard(4096, 'z'), packed = p_list({p_text("zstd")});
+  const std::string shard(limits::kCutMin, 'z'), packed = p_list({p_text("zstd")});
   Checkpoint compressed;
   compressed.files = {{"a.distcp", "12" + shard}, {"b.distcp", shard}, {"s.distcp", saved({}, 7, "ByteStorage")}};
   compressed.described({0, 0}, {2, 2}).place({0, 0}, "a.distcp", 2, shard.size(), packed);
@@ -324,7 +324,8 @@ TEST_CASE("dcp: an incomplete or strided tensor, and a pickled value, are cuts")
   CHECK(cuts_of(
             Checkpoint({1024, 2}).shard({0, 0}, {512, 2}, half, "a.distcp").shard({512, 0}, {512, 2}, half, "a.distcp"))
             .empty());
-  CHECK(cuts_of(rows().value("step", std::string(4096, 'v'))).size() == 1);
+  CHECK(cuts_of(rows().value("step", std::string(limits::kCutMin, 'v'))).size() == 1);
+  CHECK(cuts_of(rows().value("step", std::string(limits::kCutMin - 1, 'v'))).empty());
 }
 
 TEST_CASE("dcp: a file .metadata of another program is opaque") {
