@@ -1,4 +1,5 @@
 """Distributed checkpoints of PyTorch: each tensor is one tensor of weft, whatever its shards are, and PyTorch loads them."""
+import json
 import pathlib
 import re
 import subprocess
@@ -63,6 +64,13 @@ def test_each_tensor_is_the_full_tensor(published, model):
 def test_info_says_that_the_tensors_lie_in_other_files(published):
     store, *_ = published
     assert re.search(r"\.metadata: dcp, \d+ tensors, \S+ \S+ in other files", store.weft("info", "mixed").stdout)
+
+
+def test_architecture_has_no_optimizer(published):
+    store, mount, _ = published
+    graph = json.loads(store.weft("info", "fsdp2", "--graph", "json").stdout)
+    assert [vertex["name"] for vertex in graph["vertices"]] == ["model.0", "model.1"]
+    assert [path for path in mount.tensors("fsdp2", 1).iterdir() if path.name.startswith("optim.")]
 
 
 def test_a_part_of_a_tensor_in_boxes(published):

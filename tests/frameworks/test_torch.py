@@ -193,6 +193,14 @@ def test_nested_checkpoint(published, name):
     assert hidden["name"] == "conjugate" and hidden["why"] == "its values are conjugated or negated when they are read"
 
 
+def test_architecture_of_a_nested_checkpoint(published):
+    """The layers of the model, and none of the optimizer."""
+    store, mount, _ = published
+    graph = json.loads(store.weft("info", "nested", "--graph", "json").stdout)
+    assert [vertex["name"] for vertex in graph["vertices"]] == ["state_dict.0", "state_dict.1"]
+    assert (mount.version("nested", 1, "layers") / "optimizer/state/0/layer.json").is_file()
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 def test_torch_loads_the_published_file(published, mmap):
     _, mount, source = published
