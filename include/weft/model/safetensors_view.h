@@ -21,9 +21,10 @@
 namespace weft {
 
 // Which tensors of a checkpoint are the model: those of the subtree state_dict, model_state_dict or model_weights, or
-// those of model or module if all other subtrees are known as state of a training, such as `optimizer`. Otherwise all
-// but those of an optimizer; of a checkpoint that is state of a training alone, all. A flat state dict may have a layer
-// `model` beside `lm_head`, so a subtree that is not known counts as part of the model.
+// those of model or module if all other subtrees are known as state of a training, such as `optimizer`. A checkpoint
+// without such a subtree is a model but for the subtrees of an optimizer. A file that holds state of a training alone
+// counts as a whole. A flat state dict may have a layer `model` beside `lm_head`, so an unknown subtree counts as part
+// of the model.
 class ModelScope {
  public:
   // Of files whose tensors belong together.

@@ -325,7 +325,7 @@ TEST_CASE("shards are one model, several models are several") {
   CHECK(shared(both, whole) == whole.vertices.size());
 }
 
-// The same model in a checkpoint of a training, with all tensors of the optimizer before or behind it.
+// Returns the model with two tensors of an optimizer for each of its own.
 std::vector<Spec> with_optimizer(std::vector<Spec> model, const std::string& subtree, const std::string& optimizer) {
   std::vector<Spec> all;
   for (const Spec& spec : model) {
