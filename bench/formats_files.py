@@ -1,16 +1,21 @@
 """The files of `scripts/bench local formats`: each variant of each format by its real writer, and the tensors that its own
-library lists. weft takes no part."""
+library lists. weft takes no part. TensorFlow and Flax need other versions of the libraries than these benches: their files
+are made here, and the tensors are those that were written."""
 import functools
 import os
 import pathlib
+import struct
 import sys
 import typing
 
 import numpy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts/lib"))
+TOP = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TOP / "scripts/lib"), str(TOP / "tests")]
 
+import bundlelib  # noqa: E402
 import network_files  # noqa: E402
+import tflitelib  # noqa: E402
 from network_files import Sharded, save_hdf5, save_npz, save_onnx, save_torch  # noqa: E402
 
 SHARD_BYTES_MAX = 1 << 20  # of the .bin shards
@@ -229,12 +234,62 @@ def listed_dcp(directory, reader="FileSystemReader"):
     return [(tuple(one.size), one.size.numel() * one.properties.dtype.itemsize) for one in metadata.state_dict_metadata.values()]
 
 
+MADE = {}  # by directory: the tensors of files whose library is not there
+
+
+def made(save):
+    """A writer of files whose tensors listed_made() lists."""
+    def write(directory, network):
+        arrays = network.arrays()
+        save(directory, arrays)
+        MADE[directory] = listed_arrays(arrays.values())
+    return write
+
+
+def listed_made(directory):
+    return MADE[directory]
+
+
+def write_bundle(directory, arrays):
+    """The variables of a SavedModel. bundlelib.write_checkpoint() also takes sums, which is slow for large arrays."""
+    entries, offset = {}, 0
+    (directory / "variables").mkdir()
+    with open(directory / "variables/variables.data-00000-of-00001", "wb") as data:
+        for name, array in arrays.items():
+            key = f"{name.replace('.', '/')}/.ATTRIBUTES/VARIABLE_VALUE".encode()
+            entries[key] = bundlelib.entry(1, array.shape, 0, offset, array.nbytes)
+            data.write(array.tobytes())
+            offset += array.nbytes
+    (directory / "variables/variables.index").write_bytes(bundlelib.index(entries))
+
+
+def write_tflite(directory, arrays):
+    tensors = [(name, 0, array.shape, number + 1, False) for number, (name, array) in enumerate(arrays.items())]
+    model = tflitelib.tflite(tensors, [b"", *(array.tobytes() for array in arrays.values())])
+    (directory / "model.tflite").write_bytes(model)
+
+
+def write_flax(directory, arrays):
+    """A dict of arrays, as flax.serialization.to_bytes() writes it: each is an extension of msgpack."""
+    def text(value):
+        return b"\xd9" + bytes([len(value)]) + value.encode()
+
+    with open(directory / "flax_model.msgpack", "wb") as file:
+        file.write(b"\xde" + struct.pack(">H", len(arrays)))
+        for name, array in arrays.items():
+            shape = bytes([0x90 | array.ndim]) + b"".join(b"\xce" + struct.pack(">I", size) for size in array.shape)
+            head = b"\x93" + shape + text(str(array.dtype)) + b"\xc6" + struct.pack(">I", array.nbytes)
+            file.write(text(name) + b"\xc9" + struct.pack(">IB", len(head) + array.nbytes, 1) + head)
+            file.write(array.tobytes())
+
+
 EXTERNAL = {"save_as_external_data": True, "size_threshold": 0}
 SAFETENSORS = Variant("safetensors", "one file", of_arrays(write_safetensors, "model.safetensors"), listed_safetensors)
 TORCH = Variant("PyTorch zip", "state dict", of_arrays(save_torch, "pytorch_model.bin"), listed_torch)
 NPZ = Variant("npz", "stored", of_arrays(save_npz, "model.npz"), listed_npz)
 HDF5 = Variant("HDF5", "contiguous", of_arrays(save_hdf5, "model.h5"), listed_hdf5)
 ONNX = Variant("ONNX", "in the file", of_arrays(save_onnx, "model.onnx"), listed_onnx)
+KERAS = Variant("Keras", ".keras", write_keras, listed_keras)
 GGUF = Variant("GGUF", "F32", of_arrays(write_gguf, "model.gguf"), listed_gguf)
 # The formats that hold the network's arrays as they are.
 SIX = (SAFETENSORS, TORCH, NPZ, HDF5, ONNX, GGUF)
@@ -251,7 +306,7 @@ VARIANTS = (
     HDF5,
     Variant("HDF5", "chunked", of_arrays(save_hdf5, "model.h5", chunks=True), listed_hdf5),
     Variant("HDF5", "gzip", of_arrays(save_hdf5, "model.h5", compression="gzip"), listed_hdf5, shown=False),
-    Variant("Keras", ".keras", write_keras, listed_keras),
+    KERAS,
     Variant("Keras", ".weights.h5", write_keras_weights, listed_hdf5),
     Variant("Keras", ".h5", write_keras_h5, listed_keras),
     ONNX,
@@ -265,4 +320,7 @@ VARIANTS = (
     Variant("DCP", "dimension 1", sharded(dim=1), listed_dcp),
     Variant("DCP", "safetensors shards", sharded(safetensors=True),
             lambda directory: listed_dcp(directory, "HuggingFaceStorageReader")),
+    Variant("TensorFlow", "bundle", made(write_bundle), listed_made),
+    Variant("TFLite", "F32", made(write_tflite), listed_made),
+    Variant("Flax", "msgpack", made(write_flax), listed_made),
 )

@@ -4,7 +4,7 @@ import statistics
 import tempfile
 import time
 
-from formats_files import HDF5, NPZ, ONNX, SIX, TORCH, VARIANTS
+from formats_files import HDF5, KERAS, NPZ, ONNX, SIX, TORCH, VARIANTS, keras
 from local_formats import LARGE, MIB, publish, written
 from measure import PAIR_HEAD, Pairs, run, seconds
 from network_files import Network
@@ -96,6 +96,11 @@ def hdf5_read(path):
     return found
 
 
+def keras_load(path):
+    model = keras().saving.load_model(path, compile=False)
+    return {weight.path: float(keras().ops.sum(weight)) for weight in model.weights}
+
+
 def npz_read(path):
     import numpy
 
@@ -119,7 +124,8 @@ def libraries(bench):
     print("\n" + PAIR_HEAD)
     external = next(one for one in VARIANTS if one.name == "external, one file")
     rows = [("torch.load(mmap=True), all tensors summed", TORCH, torch_mapped), ("h5py, all datasets", HDF5, hdf5_read),
-            ("numpy.load of npz", NPZ, npz_read), ("onnxruntime, session and run, in the file", ONNX, onnx_run),
+            ("keras.saving.load_model, all weights summed", KERAS, keras_load), ("numpy.load of npz", NPZ, npz_read),
+            ("onnxruntime, session and run, in the file", ONNX, onnx_run),
             ("onnxruntime, session and run, external data", external, onnx_run)]
     network = large_network(bench)
     for name, variant, read in rows:

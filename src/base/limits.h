@@ -33,6 +33,7 @@ inline constexpr std::size_t kMetadataTextMax = 1U << 16U;  // one metadata valu
 inline constexpr std::size_t kMetadataEntriesMax = 1024;
 inline constexpr std::size_t kHiddenTensorsMax = 1024;  // of a file, that are listed
 inline constexpr std::size_t kHiddenReasonMax = 512;    // bytes of the reason of one
+inline constexpr std::uint64_t kCutMin = 4096;          // bytes; a shorter cut costs more than its content can save
 inline constexpr std::uint64_t kZipMembersMax = 262'144;
 inline constexpr std::uint64_t kZipDirectoryMax = 32U << 20U;  // bytes, with all names
 inline constexpr std::uint64_t kHdf5NodesMax = 4'000'000;      // object headers, nodes of trees and blocks of heaps

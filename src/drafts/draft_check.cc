@@ -23,6 +23,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{1000}, kShortPatience{200}, kPause{5};
 constexpr std::uint64_t kStepsMax = 1024;  // between two calls of GoesOn
 
+constexpr std::string_view kElsewhere =
+    "its rank wrote on another node; save to a shared file system and `weft import` it";
+
 Error invalid(const std::string& path, std::string_view what) {
   return {Errc::invalid, fmt::format("{}: {}", printable(path), what)};
 }
@@ -84,46 +87,84 @@ class Check {
   // Refuses a distributed checkpoint with missing or short parts: its ranks on other nodes wrote into the new/ of their
   // own node, or a rank has not written all.
   Status check_distributed(const std::vector<std::string>& names, const std::string& inside) {
-    if (std::ranges::find(names, kCheckpointMetadata) != names.end()) return check_parts(names, inside);
+    if (has(names, kCheckpointMetadata)) return check_parts(names, inside, {std::string(kCheckpointMetadata)});
+    if (has(names, rank_metadata(0))) return check_ranks(names, inside);
     const auto is_part = [](const std::string& name) { return name.ends_with(kCheckpointShardSuffix); };
     const auto part = std::ranges::find_if(names, is_part);
     if (part == names.end()) return {};
-    return invalid(
-        inside + *part,
-        "a part of a distributed checkpoint without .metadata: its other ranks wrote on other nodes; save to "
-        "a shared file system and `weft import` it");
+    return invalid(inside + *part,
+                   fmt::format("a part of a distributed checkpoint without {}: {}", kCheckpointMetadata, kElsewhere));
   }
 
-  // `names` are sorted: the text is the user's, and may name as many parts as it has room for. A .metadata that weft
-  // cannot read may be another program's: it is published as any other file.
-  Status check_parts(const std::vector<std::string>& names, const std::string& inside) {
-    const std::string where = inside + std::string(kCheckpointMetadata);
-    WEFT_TRY(std::optional<std::string> text, read_metadata(where));
-    if (!text) return {};
-    const auto parts = files_of_checkpoint(*std::move(text));
-    if (!parts.ok()) return {};
-    for (const CheckpointFile& part : *parts) {
+  // `names` are sorted.
+  static bool has(const std::vector<std::string>& names, std::string_view name) {
+    return std::ranges::binary_search(names, name);
+  }
+
+  // Refuses a distributed checkpoint if metadata of a rank is missing: files of this rank, or of later ranks, are
+  // there.
+  Status check_ranks(const std::vector<std::string>& names, const std::string& inside) {
+    std::uint32_t ranks = 1;
+    while (has(names, rank_metadata(ranks))) ++ranks;
+    for (const std::string& name : names) {
       WEFT_CHECK(count_step());
+      if (const auto rank = checkpoint_rank(name); rank && *rank >= ranks)
+        return invalid(inside + name, fmt::format("a part of a distributed checkpoint without {}: {}",
+                                                  rank_metadata(ranks), kElsewhere));
+    }
+    std::vector<std::string> metadata;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) metadata.push_back(rank_metadata(rank));
+    return check_parts(names, inside, metadata);
+  }
+
+  // `names` are sorted: the texts are the user's, and may name as many parts as they have room for. Metadata that weft
+  // cannot read may be another program's: it is published as any other file.
+  Status check_parts(const std::vector<std::string>& names, const std::string& inside,
+                     const std::vector<std::string>& metadata) {
+    WEFT_TRY(std::optional<std::vector<std::string>> texts, read_metadata(inside, metadata));
+    if (!texts) return {};
+    const auto parts = parts_of_checkpoint(*std::move(texts));
+    if (!parts.ok()) return {};
+    for (const CheckpointFile& part : parts->files) {
+      WEFT_CHECK(count_step());
+      const std::string where = inside + namer_of(part, metadata);
       if (!std::ranges::binary_search(names, part.name))
-        return invalid(where, fmt::format("names the part {}, which is not here: its rank wrote on another node; save "
-                                          "to a shared file system and `weft import` it",
-                                          printable(part.name)));
+        return invalid(where,
+                       fmt::format("names the part {}, which is not here: {}", printable(part.name), kElsewhere));
       WEFT_TRY(const std::uint64_t bytes, size_of(inside + part.name));
       if (bytes < part.bytes)
         return invalid(where, fmt::format("expected at least {} bytes of its part {}, got {}", part.bytes,
                                           printable(part.name), bytes));
     }
-    return {};
+    // PyTorch checks this itself before it writes .metadata, where it knows all ranks.
+    if (metadata.front() == kCheckpointMetadata || parts->unfilled.empty()) return {};
+    return invalid(inside + metadata.back(),
+                   fmt::format("is not the last rank's, for the tensor {} has more shards: {}",
+                               printable(parts->unfilled), kElsewhere));
   }
 
-  // None: the format does not read it either.
-  Result<std::optional<std::string>> read_metadata(const std::string& path) const {
-    using Text = std::optional<std::string>;
-    WEFT_TRY(const Fd file, open_beneath(root_, path, O_RDONLY | O_NONBLOCK, 0, Resolve::links_within));
-    WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
-    if (!S_ISREG(st.st_mode) || static_cast<std::uint64_t>(st.st_size) > limits::kPickleMax) return Text();
-    WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kPickleMax, path));
-    return Text(std::in_place, reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  // Returns which of these files names the part: a rank names parts of its own.
+  static std::string namer_of(const CheckpointFile& part, const std::vector<std::string>& metadata) {
+    const auto rank = checkpoint_rank(part.name);
+    return rank && *rank < metadata.size() ? metadata[*rank] : metadata.front();
+  }
+
+  // None: the format does not read them either.
+  Result<std::optional<std::vector<std::string>>> read_metadata(const std::string& inside,
+                                                                const std::vector<std::string>& names) const {
+    std::vector<std::string> texts;
+    std::uint64_t left = limits::kPickleMax;
+    for (const std::string& name : names) {
+      const std::string path = inside + name;
+      WEFT_TRY(const Fd file, open_beneath(root_, path, O_RDONLY | O_NONBLOCK, 0, Resolve::links_within));
+      WEFT_TRY(const struct stat st, stat_fd(file.get(), path));
+      if (!S_ISREG(st.st_mode) || static_cast<std::uint64_t>(st.st_size) > left)
+        return std::optional<std::vector<std::string>>();
+      left -= static_cast<std::uint64_t>(st.st_size);
+      WEFT_TRY(const auto bytes, read_whole(file.get(), st, limits::kPickleMax, path));
+      texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    return std::optional(std::move(texts));
   }
 
   Result<std::uint64_t> size_of(const std::string& path) const {

@@ -299,7 +299,11 @@ class ViewPlanner {
     for (const std::uint32_t file : source.files) {
       view_.shown[file] = false;
       each_other_file(file, [&](std::uint32_t other) { hide_bytes(other); });
-      if (files_[file].format == "dcp") hide_beside(std::string(directory_of(path(file))), ".distcp");
+      if (files_[file].format == "dcp") {
+        const std::string directory(directory_of(path(file)));
+        hide_beside(directory, ".distcp");
+        hide_beside(directory + "__", ".metadata");  // of other ranks
+      }
       if (files_[file].format == "tf bundle") hide_beside(path(file).substr(0, path(file).rfind('.')) + ".data-", "");
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/limits.h"
 #include "weft/bytes/run_list.h"
 
 namespace weft {
@@ -23,12 +24,12 @@ std::vector<Range> united(std::vector<Range> runs) {
   return out;
 }
 
-// Returns the parts of the cuts that no run covers and that have kCutMin bytes. Both lists are sorted, without
+// Returns the parts of the cuts that no run covers and that have limits::kCutMin bytes. Both lists are sorted, without
 // overlaps.
 std::vector<Range> outside(const std::vector<Range>& cuts, const std::vector<Range>& runs) {
   std::vector<Range> out;
   const auto add = [&out](std::uint64_t begin, std::uint64_t end) {
-    if (begin < end && end - begin >= kCutMin) out.push_back({begin, end - begin});
+    if (begin < end && end - begin >= limits::kCutMin) out.push_back({begin, end - begin});
   };
   auto run = runs.begin();
   for (const Range& cut : cuts) {

@@ -11,13 +11,10 @@
 
 namespace weft {
 
-// A shorter cut would cost more in the manifest than its content can save.
-inline constexpr std::uint64_t kCutMin = 4096;
-
 // Returns the ranges of a file of `size` bytes: in order, touching, covering the file, none empty. Each run is in one
 // range: overlapping runs, such as those of tied tensors, share a range. The parts of `cuts` (Layout::cuts) outside of
-// the runs are ranges too, if they have kCutMin bytes; overlapping cuts are one. Errc::internal: a run or a cut leaves
-// the file.
+// the runs are ranges too, if they have limits::kCutMin bytes; overlapping cuts are one. Errc::internal: a run or a cut
+// leaves the file.
 Result<std::vector<Range>> cut_file(std::uint64_t size, std::vector<Range> runs, std::vector<Range> cuts = {});
 
 // Numbers of the published files that hold the parts of a layout: the main file, then Layout::others.

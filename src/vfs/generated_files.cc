@@ -14,8 +14,11 @@ namespace weft {
 
 // A rendered header, then the stored bytes of tensors.
 struct GeneratedFiles::Container {
+  std::size_t memory_bytes() const { return sizeof *this + header.capacity() + tensors.capacity() * sizeof(TensorRef); }
+
   std::string header;
   std::vector<TensorRef> tensors;
+  std::uint64_t size = 0;  // in bytes, with the header
 };
 
 // Bytes in memory, then blobs that published files have at these places.
@@ -43,15 +46,28 @@ const ViewFile& made_file(const TreeNode& node) {
 
 }  // namespace
 
-GeneratedFiles::Container GeneratedFiles::container_of(const TreeNode& node) {
+GeneratedFiles::Container GeneratedFiles::make_container(const TreeNode& node) {
   const VersionTree& tree = *node.version->tree;
   if (node.node().kind == NodeKind::made_container) {
     ViewContainer view = view_container(tree.manifest(), made_file(node));
-    return {std::move(view.header), std::move(view.tensors)};
+    return {std::move(view.header), std::move(view.tensors), view.size};
   }
-  std::vector<TensorRef> tensors = container_tensors(tree, node.node().layer);
-  std::string header = safetensors_header(tree.manifest(), tensors);
-  return {std::move(header), std::move(tensors)};
+  Container out{{}, container_tensors(tree, node.node().layer)};
+  out.header = safetensors_header(tree.manifest(), out.tensors);
+  out.size = out.header.size();
+  for (const TensorRef& ref : out.tensors) {
+    const File& file = tree.manifest().files[ref.file];
+    out.size += stored_bytes(file, file.tensors[ref.tensor]);
+  }
+  return out;
+}
+
+std::shared_ptr<const GeneratedFiles::Container> GeneratedFiles::container_of(const TreeNode& node) {
+  const Ino ino = node.ino();
+  if (auto known = containers_.find(ino)) return known;
+  auto made = std::make_shared<const Container>(make_container(node));
+  containers_.put(ino, made, made->memory_bytes());
+  return made;
 }
 
 std::string GeneratedFiles::text_of(const TreeNode& node) {
@@ -64,16 +80,7 @@ std::uint64_t GeneratedFiles::size(const TreeNode& node) {
   auto& known = node.version->sizes[node.index];
   std::uint64_t size = known.load(std::memory_order_relaxed);
   if (size != 0) return size;
-  if (is_container(node.node().kind)) {
-    const Container container = container_of(node);
-    size = container.header.size();
-    for (const TensorRef& ref : container.tensors) {
-      const File& file = node.version->manifest().files[ref.file];
-      size += stored_bytes(file, file.tensors[ref.tensor]);
-    }
-  } else {
-    size = text_of(node).size();
-  }
+  size = is_container(node.node().kind) ? container_of(node)->size : text_of(node).size();
   known.store(size, std::memory_order_relaxed);
   return size;
 }
@@ -86,11 +93,11 @@ Result<std::shared_ptr<OpenFile>> GeneratedFiles::open(const TreeNode& node) {
 // files.
 Result<std::shared_ptr<OpenFile>> GeneratedFiles::open_container(const TreeNode& node) {
   const Manifest& manifest = node.version->manifest();
-  Container container = container_of(node);
+  const std::shared_ptr<const Container> container = container_of(node);
   std::vector<std::shared_ptr<OpenFile>> parts;
   Sources sources;
-  Segment segment{std::move(container.header), {}};
-  for (const TensorRef& ref : container.tensors) {
+  Segment segment{container->header, {}};
+  for (const TensorRef& ref : container->tensors) {
     const File& file = manifest.files[ref.file];
     const Tensor& tensor = file.tensors[ref.tensor];
     if (tensor.extent != kNoExtent) {

@@ -101,6 +101,7 @@ void Versions::trim() {
   versions_.drop_unused(kKeptFor);
   hidden_files_.drop_unused(kKeptFor);
   files_.drop_unused(kKeptFor);
+  generated_.drop_unused(kKeptFor);
   places_.drop_unused(kKeptFor);
   if (cold_.reads != nullptr) cold_.reads->trim();
 }
@@ -125,7 +126,7 @@ Attr Versions::fixed_attr(const TreeNode& node) {
   else if (is_published(n.kind))
     attr.size = node.file().size;
   else
-    attr.size = GeneratedFiles::size(node);
+    attr.size = generated_.size(node);
   attr.large = is_published(n.kind) && attr.size >= kStreamedMin;
   if (is_published(n.kind)) attr.execute = node.file().execute;
   attr.blocks = attr.size == 0 ? 0 : 1;

@@ -10,6 +10,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 RANKS = 4
+RANKED = "ranked"  # the checkpoint whose ranks have metadata of their own
 
 
 def mixed(mesh, grid):
@@ -52,6 +53,16 @@ def flattened(value, name=""):
     return found
 
 
+def ranked(mesh, rank):
+    """Shards, a tensor that all ranks have, one of each rank under one name, and one that no other rank has."""
+    torch.manual_seed(2)
+    return {"rows": distribute_tensor(torch.randn(64, 33), mesh, [Shard(0)]),
+            "columns": distribute_tensor(torch.randn(9, 11), mesh, [Shard(1)]),
+            "fewer": distribute_tensor(torch.randn(2, 5), mesh, [Shard(0)]),
+            "plain": torch.randn(300, 13), "own": torch.full((7,), float(rank)), f"only {rank}": torch.full((3, 5), float(rank)),
+            "step": 5}
+
+
 def whole(state):
     return {name: value.full_tensor() if isinstance(value, DTensor) else value.contiguous()
             for name, value in flattened(state).items() if isinstance(value, torch.Tensor)}
@@ -70,11 +81,12 @@ def main(action, meeting, rank, directory, path=None):
     states = {"mixed": mixed(mesh, grid), "fsdp2": trained(mesh)}
     # Shards in safetensors files. These have tensors in C order only.
     states["shards"] = {name: value for name, value in states["mixed"].items() if name not in ("step", "turned")}
+    states[RANKED] = ranked(mesh, int(rank))
     for name, state in states.items():
         if action == "save":
             to = f"{directory}/{name}"
             writer = dcp.HuggingFaceStorageWriter(path=to, save_distributed=True) if name == "shards" else None
-            dcp.save(state, checkpoint_id=to, storage_writer=writer)
+            dcp.save(state, checkpoint_id=to, storage_writer=writer, use_collectives=name != RANKED)
             tensors = whole(state)
             if rank == "0":
                 torch.save(tensors, f"{path}/{name}.pt")

@@ -1,4 +1,5 @@
 """Distributed checkpoints of PyTorch: each tensor is one tensor of weft, whatever its shards are, and PyTorch loads them."""
+import json
 import pathlib
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import numpy
 import pytest
 import torch
-from dcp_ranks import RANKS
+from dcp_ranks import RANKED, RANKS
 from weftlib import Mount, Store
 
 RANK = pathlib.Path(__file__).with_name("dcp_ranks.py")
@@ -24,13 +25,14 @@ def all_ranks(area, action, *arguments):
 
 @pytest.fixture(scope="module")
 def published(area):
-    """Models: mixed, fsdp2, shards (in safetensors files), and lacking, a copy of mixed without a part."""
+    """Models: mixed, fsdp2, shards (in safetensors files), ranked (with metadata of each rank), and lacking, a copy of mixed
+    without a part."""
     source, whole = area / "dcp", area / "dcp-whole"
     for directory in source, whole:
         directory.mkdir()
     all_ranks(area, "save", source, whole)
     store = Store(area / "dcp-store")
-    for name in "mixed", "fsdp2", "shards":
+    for name in "mixed", "fsdp2", "shards", RANKED:
         store.publish(source / name, name=name)
     lacking = area / "dcp-lacking"
     lacking.mkdir()
@@ -63,6 +65,32 @@ def test_each_tensor_is_the_full_tensor(published, model):
 def test_info_says_that_the_tensors_lie_in_other_files(published):
     store, *_ = published
     assert re.search(r"\.metadata: dcp, \d+ tensors, \S+ \S+ in other files", store.weft("info", "mixed").stdout)
+
+
+def test_ranks_with_metadata_of_their_own(published):
+    """Saved without collectives. The load by four processes in another test reads it too."""
+    store, mount, whole = published
+    expected = torch.load(whole / f"{RANKED}.pt", weights_only=True)
+    expected |= {f"only {rank}": torch.full((3, 5), float(rank)) for rank in range(RANKS)}
+    published_files = sorted(path.name for path in mount.version(RANKED, 1).iterdir())
+    assert published_files == sorted(f"__{rank}{end}" for rank in range(RANKS) for end in (".metadata", "_0.distcp"))
+    tensors = mount.tensors(RANKED, 1)
+    assert sorted(path.name for path in tensors.iterdir()) == sorted(f"{name}.npy" for name in expected)
+    for name, tensor in expected.items():
+        assert_equal(tensors / f"{name}.npy", tensor, name)
+    files = {file["path"]: file for file in store.json("info", RANKED)["files"]}
+    hidden = {one["name"]: one["why"] for one in files["__0.metadata"]["hidden"]}
+    copies = "several ranks have it; that of the first of them is shown"
+    assert hidden["plain"] == hidden["own"] == copies and sorted(hidden) == ["own", "plain", "step"]
+    shown = mount.version(RANKED, 1, "safetensors")
+    assert sorted(path.name for path in shown.iterdir()) == ["left_out.txt", "model.safetensors"]
+
+
+def test_architecture_has_no_optimizer(published):
+    store, mount, _ = published
+    graph = json.loads(store.weft("info", "fsdp2", "--graph", "json").stdout)
+    assert [vertex["name"] for vertex in graph["vertices"]] == ["model.0", "model.1"]
+    assert [path for path in mount.tensors("fsdp2", 1).iterdir() if path.name.startswith("optim.")]
 
 
 def test_a_part_of_a_tensor_in_boxes(published):

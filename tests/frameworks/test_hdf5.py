@@ -195,6 +195,16 @@ def test_weights_of_keras_are_tensors(published):
     assert both[0].samefile(both[1])
 
 
+@pytest.mark.parametrize("name", ["model.keras", "model.weights.h5", "legacy.h5"])
+def test_architecture_of_keras(published, name):
+    """The layers of the model, and none of the optimizer."""
+    store, mount, _ = published
+    graph = json.loads(store.weft("info", f"keras-{name}", "--graph", "json").stdout)
+    names = [vertex["name"] for vertex in graph["vertices"]]
+    assert len(names) == 3 and not [name for name in names if "optimizer" in name]
+    assert [path for path in mount.tensors(f"keras-{name}", 1).iterdir() if path.name.startswith("optimizer")]
+
+
 def test_shards_of_keras_are_tensors(published):
     _, mount, source = published
     shards = sorted((source / "keras").glob("parts_*.weights.h5"))

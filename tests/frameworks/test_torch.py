@@ -193,6 +193,14 @@ def test_nested_checkpoint(published, name):
     assert hidden["name"] == "conjugate" and hidden["why"] == "its values are conjugated or negated when they are read"
 
 
+def test_architecture_of_a_nested_checkpoint(published):
+    """The layers of the model, and none of the optimizer."""
+    store, mount, _ = published
+    graph = json.loads(store.weft("info", "nested", "--graph", "json").stdout)
+    assert [vertex["name"] for vertex in graph["vertices"]] == ["state_dict.0", "state_dict.1"]
+    assert (mount.version("nested", 1, "layers") / "optimizer/state/0/layer.json").is_file()
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 def test_torch_loads_the_published_file(published, mmap):
     _, mount, source = published
@@ -280,18 +288,23 @@ def assert_integers(path, tensor, name):
 
 @OLD_OR_ZIP
 def test_quantized_tensors(published, tmp_path, zipped):
-    """Their files in tensors/ have the integers."""
+    """Their files in tensors/ have the integers. Scales and zero points of channels are tensors beside them."""
     torch.manual_seed(3)
     values = torch.randn(5, 7)
     tensors = {str(dtype)[6:]: torch.quantize_per_tensor(values, 0.05, 3, dtype)
                for dtype in (torch.qint8, torch.quint8, torch.qint32)}
     tensors["transposed"] = tensors["qint8"].t()
-    tensors["channels"] = torch.quantize_per_channel(values, torch.rand(5) + 0.1, torch.zeros(5), 0, torch.qint8)
+    tensors["channels"] = torch.quantize_per_channel(values, torch.rand(5) + 0.1, torch.arange(5), 0, torch.qint8)
+    tensors["floats"] = torch.quantize_per_channel(values, torch.rand(7) + 0.1, torch.rand(7), 1, torch.quint8)
     torch.save(tensors, tmp_path / "quantized.pt", _use_new_zipfile_serialization=zipped)
     shown, names = published_alone(published, tmp_path / "quantized.pt", f"quantized-{zipped}")
-    assert names == sorted(tensors)
-    for name, tensor in tensors.items():
-        assert_integers(shown / f"{name}.npy", tensor.int_repr().contiguous(), name)
+    expected = {name: tensor.int_repr().contiguous() for name, tensor in tensors.items()}
+    for name in "channels", "floats":
+        expected[f"{name}.scales"] = tensors[name].q_per_channel_scales()
+        expected[f"{name}.zero_points"] = tensors[name].q_per_channel_zero_points()
+    assert names == sorted(expected)
+    for name, tensor in expected.items():
+        assert_integers(shown / f"{name}.npy", tensor, name)
 
 
 @OLD_OR_ZIP

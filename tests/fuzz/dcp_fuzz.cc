@@ -42,12 +42,13 @@ std::string shard() {
 
 class Group final : public FormatInput {
  public:
-  Group(const std::uint8_t* data, std::size_t size) : main_(data, size) {
+  Group(std::string_view name, const std::uint8_t* data, std::size_t size) : name_(name), main_(data, size) {
     files_ = {{"a.distcp", shard() + shard()}, {"b.distcp", shard()}};
+    if (name != kCheckpointMetadata) files_[rank_metadata(1)] = std::string(reinterpret_cast<const char*>(data), size);
     for (const auto& [name, text] : files_)
       inputs_[name] = std::make_unique<Input>(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   }
-  std::string_view name() const override { return ".metadata"; }
+  std::string_view name() const override { return name_; }
   ByteSource& main() override { return main_; }
   Result<ByteSource*> beside(std::string_view path) override {
     const auto found = inputs_.find(std::string(path));
@@ -56,6 +57,7 @@ class Group final : public FormatInput {
   }
 
  private:
+  const std::string name_;
   Input main_;
   std::map<std::string, std::string> files_;
   std::map<std::string, std::unique_ptr<Input>> inputs_;
@@ -87,21 +89,24 @@ void require_named(const Layout& layout, const std::vector<CheckpointFile>& file
   }
 }
 
-void fuzz_dcp(const std::uint8_t* data, std::size_t size) {
-  Group group(data, size);
+// The input is the metadata of the checkpoint, or that of each of two ranks.
+void fuzz_dcp(const std::uint8_t* data, std::size_t size, std::string_view name) {
+  Group group(name, data, size);
   const auto layout = parse_file("place", group);
   require(layout.ok(), "no .metadata is refused");
   for (const FoundTensor& tensor : layout->tensors) require_placed(*layout, group, tensor);
   for (const TensorPart& cut : layout->cuts) require_in_shard(*layout, group, cut);
-  const auto files = files_of_checkpoint(std::string(reinterpret_cast<const char*>(data), size));
-  require(files.ok() == (layout->format == "dcp"), "a checkpoint names its files");
-  for (const FoundTensor& tensor : layout->tensors) require_named(*layout, *files, tensor);
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto parts = parts_of_checkpoint(std::vector<std::string>(name == kCheckpointMetadata ? 1 : 2, text));
+  require(parts.ok() == (layout->format == "dcp"), "a checkpoint names its files");
+  for (const FoundTensor& tensor : layout->tensors) require_named(*layout, parts->files, tensor);
 }
 
 }  // namespace
 }  // namespace weft::fuzzing
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  weft::fuzzing::fuzz_dcp(data, size);
+  for (const std::string& name : {std::string(weft::kCheckpointMetadata), weft::rank_metadata(0)})
+    weft::fuzzing::fuzz_dcp(data, size, name);
   return 0;
 }

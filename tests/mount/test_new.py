@@ -235,6 +235,10 @@ BAD_DRAFTS = {
     "facts in a directory": (lambda draft: (draft / ".weft.json").mkdir(), [".weft.json: "]),
     "a distributed checkpoint without its index": (lambda draft: (draft / "__0_0.distcp").write_bytes(b"x"),
                                                    ["__0_0.distcp: ", "without .metadata", ELSEWHERE]),
+    "a rank of a distributed checkpoint without its index": (
+        lambda draft: [(draft / "__0.metadata").write_bytes(dcp_metadata(["__0_0.distcp"])),
+                       *((draft / name).write_bytes(b"x") for name in ("__0_0.distcp", "__1_0.distcp"))],
+        ["__1_0.distcp: ", "without __1.metadata", ELSEWHERE]),
     "a distributed checkpoint without a part": (lambda draft: (draft / ".metadata").write_bytes(dcp_metadata(["__1_0.distcp"])),
                                                 [".metadata: ", "the part __1_0.distcp, which is not here", ELSEWHERE]),
     "a distributed checkpoint whose index has not its name yet": (

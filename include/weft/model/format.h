@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -134,16 +135,26 @@ Status join_shards(std::span<const ShardedFile> files);
 // names.
 inline constexpr std::string_view kCheckpointMetadata = ".metadata";
 inline constexpr std::string_view kCheckpointShardSuffix = ".distcp";
-// A file that a file .metadata names.
+// Without collectives, rank N of a job writes `__N.metadata` in place of .metadata. Returns N of such a name, and of
+// `__N_M.distcp`; nothing for other names.
+std::optional<std::uint32_t> checkpoint_rank(std::string_view name);
+std::string rank_metadata(std::uint32_t rank);  // `__N.metadata`
+// A file that the metadata of a checkpoint names.
 struct CheckpointFile {
   std::string name;
   std::uint64_t bytes = 0;  // at least: where the last of its items ends
   bool operator==(const CheckpointFile&) const = default;
 };
-// Returns the files that a file .metadata names, as it names them: sorted, each once. A complete checkpoint has all
-// these files beside its .metadata, and none of them is shorter. The text is untrusted, and so are names and numbers.
-// Errc::invalid, Errc::unsupported: weft cannot read it.
-Result<std::vector<CheckpointFile>> files_of_checkpoint(std::string metadata);
+// The needs of a checkpoint by its metadata. A complete checkpoint has all these files beside its metadata, and none of
+// them is shorter. No file says how many ranks there are: they are 0, 1, ... up to the last one that is there, each
+// rank with a part has its metadata, and if the last ranks are missing, a tensor in shards is unfilled.
+struct CheckpointParts {
+  std::vector<CheckpointFile> files;  // as the metadata names them: sorted, each once
+  std::string unfilled = {};          // a tensor whose shards are fewer elements than it has; "": there is none
+};
+// `metadata`: the text of .metadata, or those of all ranks in their order. The texts are untrusted, and so are names
+// and numbers. Errc::invalid, Errc::unsupported: weft cannot read one.
+Result<CheckpointParts> parts_of_checkpoint(std::vector<std::string> metadata);
 
 // Returns the names of the models that a version was made from, as a file declares them, each once: `base_model` (a
 // text or a list of texts) in the YAML front matter of a README.md, `base_model_name_or_path` of an

@@ -20,19 +20,22 @@
 
 namespace weft {
 
-// Which tensors of a checkpoint are the model: those of the subtree state_dict or model_state_dict, or those of model
-// or module if all other subtrees are known as state of a training, such as `optimizer`. Otherwise all. A flat state
-// dict may have a layer `model` beside `lm_head`, so a subtree that is not known counts as part of the model.
+// Which tensors of a checkpoint are the model: those of the subtree state_dict, model_state_dict or model_weights, or
+// those of model or module if all other subtrees are known as state of a training, such as `optimizer`. A checkpoint
+// without such a subtree is a model but for the subtrees of an optimizer. A file that holds state of a training alone
+// counts as a whole. A flat state dict may have a layer `model` beside `lm_head`, so an unknown subtree counts as part
+// of the model.
 class ModelScope {
  public:
   // Of files whose tensors belong together.
   static ModelScope of(const Manifest& manifest, const std::vector<std::uint32_t>& files);
 
-  bool has(std::string_view name) const { return name.starts_with(prefix_); }
+  bool has(std::string_view name) const;
   std::size_t prefix_bytes() const { return prefix_.size(); }  // that the names in the model lose at their beginning
 
  private:
-  std::string prefix_;  // with a dot at the end; "" if all tensors are the model
+  std::string prefix_;  // with a dot at the end; "" if the model is in no subtree
+  bool all_ = false;    // with an optimizer, because there is nothing else
 };
 
 // A file of the view that is not published.

@@ -1,8 +1,11 @@
-// Distributed checkpoints of torch.distributed.checkpoint: a file .metadata, and .distcp files beside it, whose items
-// are files of torch.save with one tensor each, one after the other. A tensor may have many shards.
+// Distributed checkpoints of torch.distributed.checkpoint: a file .metadata, or `__N.metadata` of each rank N, and
+// .distcp files beside it, whose items are files of torch.save with one tensor each, one after the other. A tensor may
+// have many shards.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <string>
 #include <unordered_set>
@@ -14,6 +17,7 @@
 #include "format/boxes.h"
 #include "format/builtin.h"
 #include "format/dcp/dcp_metadata.h"
+#include "format/dcp/dcp_ranks.h"
 #include "format/layout.h"
 #include "format/other_files.h"
 #include "format/parse_errors.h"
@@ -26,8 +30,6 @@
 
 namespace weft {
 namespace {
-
-constexpr std::uint64_t kDcpCutMin = 4096;  // a publish makes no shorter extents of cuts
 
 Error hidden_shard(std::string why) {
   return Error{Errc::unsupported, std::move(why)};
@@ -45,6 +47,7 @@ class DcpCheckpoint {
 
   // Errc::unsupported: as TensorList::add(). Other errors come from the source.
   Status add(const DcpItem& item);
+  Status add_copy(const DcpItem& item);
   void finish() { tensors_.finish(); }
 
  private:
@@ -88,10 +91,24 @@ Status DcpCheckpoint::add(const DcpItem& item) {
   return tensors_.add(std::move(tensor), {item.name, bytes_of(item), "", {}, {}});
 }
 
+// A tensor that several ranks have whole, or a tensor of each rank under one name: no file says which. The bytes of
+// equal copies are cuts of equal bytes, so they are stored once.
+Status DcpCheckpoint::add_copy(const DcpItem& item) {
+  for (const DcpShard& shard : item.shards) {
+    auto tensor = shard.place ? shard_of(*shard.place) : Result<FoundTensor>(hidden_shard(""));
+    if (!tensor.ok() && !is_malformed(tensor.error())) return std::move(tensor).error();
+    if (!tensor.ok()) WEFT_CHECK(cut({item.name, nullptr, {shard}}));
+    if (tensor.ok()) std::ranges::move(tensor->parts, std::back_inserter(layout_.cuts));
+  }
+  if (!item.why.empty()) return {};  // the value of the first rank is listed
+  return tensors_.add(hidden_shard("several ranks have it; that of the first of them is shown"),
+                      {item.name, bytes_of(item), "", {}, {}});
+}
+
 // Makes cuts of an item that is not shown, so that another version with equal shards shares them.
 Status DcpCheckpoint::cut(const DcpItem& item) {
   for (const DcpShard& shard : item.shards) {
-    if (!shard.place || shard.place->length < kDcpCutMin) continue;
+    if (!shard.place || shard.place->length < limits::kCutMin) continue;
     WEFT_TRY(const OtherFiles::File* const file, file_of(*shard.place));
     if (file != nullptr && lies_in(*shard.place, *file))
       layout_.cuts.push_back({file->number, shard.place->offset, shard.place->length});
@@ -170,13 +187,46 @@ Result<Layout> DcpCheckpoint::saved_in(SliceSource& slice) {
   return saved;
 }
 
-Status read_metadata(ByteSource& source, DcpMetadata& metadata) {
-  if (source.size() > limits::kPickleMax)
-    return Error{Errc::unsupported, fmt::format("expected at most {} bytes of {}, got {}", limits::kPickleMax,
-                                                kCheckpointMetadata, source.size())};
-  std::string bytes(static_cast<std::size_t>(source.size()), '\0');
-  WEFT_CHECK(source.read(0, std::as_writable_bytes(std::span(bytes))));
-  return read_dcp_metadata(std::move(bytes), metadata);
+// Reads the metadata of a checkpoint, of all ranks together not more than one file may have. Adds what it has read even
+// if it fails.
+class MetadataReader {
+ public:
+  explicit MetadataReader(std::deque<DcpMetadata>& all) : all_(all) {}
+
+  Status add(ByteSource& source) {
+    if (source.size() > left_)
+      return Error{Errc::unsupported, fmt::format("expected at most {} bytes of {}, got {} more", limits::kPickleMax,
+                                                  kCheckpointMetadata, source.size() - left_)};
+    left_ -= source.size();
+    std::string bytes(static_cast<std::size_t>(source.size()), '\0');
+    WEFT_CHECK(source.read(0, std::as_writable_bytes(std::span(bytes))));
+    return read_dcp_metadata(std::move(bytes), all_.emplace_back());
+  }
+
+ private:
+  std::deque<DcpMetadata>& all_;
+  std::uint64_t left_ = limits::kPickleMax;
+};
+
+// Reads .metadata, or that of all ranks.
+Status read_all(FormatInput& files, std::deque<DcpMetadata>& all) {
+  MetadataReader reader(all);
+  WEFT_CHECK(reader.add(files.main()));
+  if (files.name() == kCheckpointMetadata) return {};
+  for (std::uint32_t rank = 1;; ++rank) {
+    WEFT_TRY(const auto next, if_there(files.beside(rank_metadata(rank))));
+    if (!next) return {};
+    WEFT_CHECK(reader.add(**next));
+  }
+}
+
+std::vector<std::string> globals_of(const std::deque<DcpMetadata>& all) {
+  std::vector<std::string> globals;
+  std::unordered_set<std::string_view> known;
+  for (const DcpMetadata& metadata : all)
+    for (const std::string& name : metadata.globals)
+      if (globals.size() < limits::kPickleGlobalsMax && known.insert(name).second) globals.push_back(name);
+  return globals;
 }
 
 // Nothing is refused: a file .metadata may be another program's.
@@ -185,25 +235,43 @@ class Dcp final : public Format {
   std::string_view name() const override { return "dcp"; }
 
   bool claims(std::string_view file_name, std::span<const std::byte> /*head*/) const override {
-    return file_name == kCheckpointMetadata || file_name.ends_with(kCheckpointShardSuffix);
+    return file_name == kCheckpointMetadata || file_name.ends_with(kCheckpointShardSuffix) ||
+           checkpoint_rank(file_name);
   }
 
-  // The tensors of shards belong to .metadata.
+  // The tensors of shards belong to .metadata, or to that of the first rank. The library reads .metadata if there are
+  // both.
   Result<Layout> parse(FormatInput& files) const override {
-    if (files.name() != kCheckpointMetadata) return Layout{};
+    if (files.name() == kCheckpointMetadata) return checkpoint(files);
+    if (files.name().ends_with(kCheckpointShardSuffix)) return Layout{};
+    WEFT_TRY(const auto whole, if_there(files.beside(kCheckpointMetadata)));
+    if (whole) return Layout{};
+    const std::uint32_t rank = *checkpoint_rank(files.name());
+    if (rank == 0) return checkpoint(files);
+    WEFT_TRY(const auto before, if_there(files.beside(rank_metadata(rank - 1))));
+    if (before) return Layout{};
+    return unread_layout(
+        {Errc::unsupported, fmt::format("no {} of the rank before is beside it", rank_metadata(rank - 1))});
+  }
+
+ private:
+  Result<Layout> checkpoint(FormatInput& files) const {
     Layout layout;
     layout.format = name();
-    DcpMetadata metadata;
-    Status read = read_metadata(files.main(), metadata);
+    std::deque<DcpMetadata> all;
+    const Status read = read_all(files, all);
+    std::vector<std::string> globals = globals_of(all);
     if (read.ok()) {
-      DcpCheckpoint checkpoint(files, layout, metadata.globals);
-      for (const DcpItem& item : metadata.items) WEFT_CHECK(checkpoint.add(item));
+      DcpCheckpoint checkpoint(files, layout, globals);
+      const DcpJoined joined = join_ranks(all);
+      for (const DcpItem& item : joined.items) WEFT_CHECK(checkpoint.add(item));
+      for (const DcpItem& item : joined.copies) WEFT_CHECK(checkpoint.add_copy(item));
       checkpoint.finish();
     } else {
       if (!is_malformed(read.error())) return read.error();
       layout = unread_layout(read.error());
     }
-    keep_globals(layout, metadata.globals);
+    keep_globals(layout, globals);
     return layout;
   }
 };

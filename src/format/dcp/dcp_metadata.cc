@@ -193,13 +193,4 @@ Status read_dcp_metadata(std::string bytes, DcpMetadata& metadata) {
   return DcpReader(pickle, metadata).read(*top);
 }
 
-Result<std::vector<CheckpointFile>> files_of_checkpoint(std::string metadata) {
-  DcpMetadata all;
-  WEFT_CHECK(read_dcp_metadata(std::move(metadata), all));
-  std::vector<CheckpointFile> files;
-  files.reserve(all.files.size());
-  for (const auto& [name, bytes] : all.files) files.push_back({name, bytes});
-  return files;
-}
-
 }  // namespace weft

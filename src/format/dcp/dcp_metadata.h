@@ -1,5 +1,5 @@
-// The .metadata file of a checkpoint that torch.distributed.checkpoint (DCP) of PyTorch has saved: which tensors it
-// has, and in which files their shards lie. It is a pickle of the dataclasses in
+// The file .metadata, or `__N.metadata` of rank N, that torch.distributed.checkpoint (DCP) of PyTorch has saved: which
+// tensors it has, and in which files their shards lie. It is a pickle of the dataclasses in
 // torch/distributed/checkpoint/metadata.py.
 #pragma once
 

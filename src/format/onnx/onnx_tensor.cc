@@ -18,7 +18,6 @@ constexpr std::uint32_t kOnnxDims = 1, kOnnxType = 2, kOnnxSegment = 3, kOnnxFlo
                         kOnnxStrings = 6, kOnnxInt64s = 7, kOnnxName = 8, kOnnxRaw = 9, kOnnxDoubles = 10,
                         kOnnxUint64s = 11, kOnnxExternal = 13, kOnnxLocation = 14;
 constexpr std::uint64_t kOnnxExternalLocation = 1;
-constexpr std::uint64_t kOnnxCutMin = 4096;  // a publish makes no shorter extents of cuts
 
 struct OnnxType {
   std::string_view name;
@@ -216,7 +215,7 @@ Status OnnxTensors::add(std::string name, const OnnxTensor& tensor) {
     found->dtype = *dtype_of(tensor);
     found->shape = tensor.shape;
     if (run->length > 0) found->parts.push_back(*run);
-  } else if (const auto cut = run.ok() ? *run : cut_of_numbers(tensor); cut.length >= kOnnxCutMin) {
+  } else if (const auto cut = run.ok() ? *run : cut_of_numbers(tensor); cut.length >= limits::kCutMin) {
     layout_.cuts.push_back(cut);
   }
   return list_.add(std::move(found), std::move(described));

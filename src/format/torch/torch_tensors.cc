@@ -109,6 +109,7 @@ class TorchTensors::Search {
   Status walk_all(const Pickle::Call& call, std::size_t depth);
   Status walk_list_of_pairs(Value list, std::size_t depth);
   Status walk_sparse(const std::vector<Value>& arguments, std::size_t depth);
+  Status walk_quantized(const std::vector<Value>& arguments, std::size_t depth);
 
   Status add(Result<FoundTensor> tensor);
   Result<FoundTensor> rebuilt(const std::vector<Value>& arguments, TorchMaker maker);
@@ -212,6 +213,8 @@ Status TorchTensors::Search::walk_call(const Pickle::Call& call, std::size_t dep
     case TorchMaker::tensor:
     case TorchMaker::tensor_v3:
       return add(rebuilt(arguments, maker));
+    case TorchMaker::quantized:
+      return walk_quantized(arguments, depth);
     case TorchMaker::reconstruct:
       return add(reconstructed(call));
     case TorchMaker::from_buffer:  // (bytes, dtype, shape, order)
@@ -268,6 +271,18 @@ Status TorchTensors::Search::walk_sparse(const std::vector<Value>& arguments, st
   for (std::size_t i = 0; i < std::min(names.size(), parts.size()); ++i)
     WEFT_CHECK(walk_below(names[i], parts[i], depth));
   return {};
+}
+
+// The fifth argument is (scheme, scale, zero point), which are numbers, or of a tensor with a scale for each channel
+// (scheme, scales, zero points, axis), where two tensors are.
+Status TorchTensors::Search::walk_quantized(const std::vector<Value>& arguments, std::size_t depth) {
+  constexpr std::size_t kQuantizerAt = 4, kScalesAt = 1, kZeroPointsAt = 2, kParameters = 4;
+  WEFT_CHECK(add(rebuilt(arguments, TorchMaker::quantized)));
+  if (arguments.size() <= kQuantizerAt) return {};
+  const std::vector<Value> quantizer = values_.some(arguments[kQuantizerAt]);
+  if (quantizer.size() != kParameters) return {};
+  WEFT_CHECK(walk_below("scales", quantizer[kScalesAt], depth));
+  return walk_below("zero_points", quantizer[kZeroPointsAt], depth);
 }
 
 Status TorchTensors::Search::add(Result<FoundTensor> tensor) {

@@ -57,7 +57,7 @@ constexpr auto kTensorTypes = std::to_array<NamedType>({
 constexpr auto kTorchMakers = std::to_array<std::pair<std::string_view, TorchMaker>>({
     {"torch._utils._rebuild_tensor", TorchMaker::tensor},
     {"torch._utils._rebuild_tensor_v2", TorchMaker::tensor},
-    {"torch._utils._rebuild_qtensor", TorchMaker::tensor},
+    {"torch._utils._rebuild_qtensor", TorchMaker::quantized},
     {"torch._utils._rebuild_tensor_v3", TorchMaker::tensor_v3},
     {"torch._utils._rebuild_parameter", TorchMaker::parameter},
     {"torch._utils._rebuild_parameter_with_state", TorchMaker::parameter},

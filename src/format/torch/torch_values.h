@@ -17,6 +17,7 @@ enum class TorchMaker {
   other,
   tensor,
   tensor_v3,
+  quantized,
   parameter,
   from_type,
   sparse,

@@ -67,7 +67,7 @@ ArchParams params_of(std::string_view spec, const ArchConfig& config) {
 ArchLayer layer_of(const NamedLayer& named, std::string_view kind) {
   ArchLayer layer;
   layer.kind = kind;
-  layer.name = named.name;
+  layer.name = named.full;
   for (const auto& [role, tensor] : named.tensors) layer.tensors.emplace_back(role, tensor.position);
   return layer;
 }

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "weft/model/safetensors_view.h"
 
 namespace weft {
 namespace {
@@ -86,13 +87,17 @@ std::vector<ArchComponent> components_of(const Manifest& manifest) {
 }
 
 std::vector<NamedTensor> tensors_of(const Manifest& manifest, const ArchComponent& component) {
+  const ModelScope scope = ModelScope::of(manifest, component.files);
   std::vector<NamedTensor> tensors;
   std::uint32_t first = 0;
   std::size_t next = 0;
   for (std::uint32_t i = 0; i < manifest.files.size() && next < component.files.size(); ++i) {
     const std::vector<Tensor>& all = manifest.files[i].tensors;
     if (i == component.files[next]) {
-      for (std::uint32_t t = 0; t < all.size(); ++t) tensors.push_back({&all[t], first + t});
+      for (std::uint32_t t = 0; t < all.size(); ++t) {
+        const std::string_view name = all[t].name;
+        if (scope.has(name)) tensors.push_back({&all[t], name.substr(scope.prefix_bytes()), first + t});
+      }
       ++next;
     }
     first += static_cast<std::uint32_t>(all.size());
@@ -105,12 +110,12 @@ std::vector<NamedLayer> layers_of(std::span<const NamedTensor> tensors,
   std::vector<NamedLayer> layers;
   std::unordered_map<std::string_view, std::size_t> known;
   for (const NamedTensor& tensor : tensors) {
-    std::string_view name = tensor.tensor->name;
+    std::string_view name = tensor.name;
     if (ignored(name)) continue;
     std::size_t dot = name.rfind('.');
-    std::string_view layer = name.substr(0, dot);
+    std::string_view layer = name.substr(0, dot), full = tensor.tensor->name;
     auto [at, made] = known.try_emplace(layer, layers.size());
-    if (made) layers.push_back({layer, {}});
+    if (made) layers.push_back({layer, full.substr(0, full.size() - name.size() + layer.size()), {}});
     if (layers.size() > limits::kArchLayersMax) break;
     std::string_view role = dot == std::string_view::npos ? std::string_view() : role_of(name.substr(dot + 1));
     layers[at->second].tensors.emplace_back(role, tensor);

@@ -26,12 +26,15 @@ std::vector<ArchComponent> components_of(const Manifest& manifest);
 
 struct NamedTensor {
   const Tensor* tensor = nullptr;
+  std::string_view name;       // in the model: without the prefix of a ModelScope
   std::uint32_t position = 0;  // among all tensors of the manifest
 };
+// Returns the tensors that are the model (ModelScope), and not those of an optimizer beside it.
 std::vector<NamedTensor> tensors_of(const Manifest& manifest, const ArchComponent& component);
 
 struct NamedLayer {
-  std::string_view name;                                     // the tensors' name up to the last dot, or all of it
+  std::string_view name;  // the tensors' name in the model, up to the last dot, or all of it
+  std::string_view full;  // the same, of the tensors' names in the file
   std::vector<std::pair<std::string, NamedTensor>> tensors;  // by role: the name after the dot
 };
 // Returns the layers in the order of their names, where runs of digits count as numbers. Returns at most

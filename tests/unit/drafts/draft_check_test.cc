@@ -102,6 +102,23 @@ TEST_CASE("a part of a distributed checkpoint has all bytes that .metadata place
   CHECK(code_of(check(dir)) == Errc::invalid);
 }
 
+TEST_CASE("without collectives, each rank has metadata of its own, and none is left out") {
+  const TempDir dir;
+  write_file(dir / "run/__0.metadata", checkpoint_metadata({"__0_0.distcp"}));
+  write_file(dir / "run/__0_0.distcp", "x");
+  CHECK(check(dir).ok());
+  write_file(dir / "run/__1_0.distcp", "x");
+  CHECK(check(dir).error().message.find("run/__1_0.distcp: a part of a distributed checkpoint without __1.metadata") ==
+        0);
+  write_file(dir / "run/__1.metadata", checkpoint_metadata({"__1_0.distcp", "__1_1.distcp"}));
+  CHECK(check(dir).error().message.find("run/__1.metadata: names the part __1_1.distcp, which is not here") == 0);
+  write_file(dir / "run/__1_1.distcp", "x");
+  CHECK(check(dir).ok());
+  write_file(dir / "run/__3.metadata", checkpoint_metadata({}));
+  CHECK(check(dir).error().message.find("run/__3.metadata: a part of a distributed checkpoint without __2.metadata") ==
+        0);
+}
+
 TEST_CASE("a .metadata that weft cannot read is a file like others") {
   const TempDir dir;
   write_file(dir / "run/.metadata", "names __0_0.distcp");

@@ -168,7 +168,7 @@ TEST_CASE("dcp: places beyond their file, and shards that share bytes, hide the 
 }
 
 TEST_CASE("dcp: the shards of a tensor that weft cannot show are cuts, if they are worth it") {
-  const std::string shard(4096, 'z'), packed = p_list({p_text("zstd")});
+  const std::string shard(limits::kCutMin, 'z'), packed = p_list({p_text("zstd")});
   Checkpoint compressed;
   compressed.files = {{"a.distcp", "12" + shard}, {"b.distcp", shard}, {"s.distcp", dcp_saved({}, 7, "ByteStorage")}};
   compressed.described({0, 0}, {2, 2}).place({0, 0}, "a.distcp", 2, shard.size(), packed);
@@ -202,7 +202,8 @@ TEST_CASE("dcp: an incomplete or strided tensor, and a pickled value, are cuts")
   CHECK(cuts_of(
             Checkpoint({1024, 2}).shard({0, 0}, {512, 2}, half, "a.distcp").shard({512, 0}, {512, 2}, half, "a.distcp"))
             .empty());
-  CHECK(cuts_of(dcp_rows().value("step", std::string(4096, 'v'))).size() == 1);
+  CHECK(cuts_of(dcp_rows().value("step", std::string(limits::kCutMin, 'v'))).size() == 1);
+  CHECK(cuts_of(dcp_rows().value("step", std::string(limits::kCutMin - 1, 'v'))).empty());
 }
 
 TEST_CASE("dcp: a file .metadata of another program is opaque") {
@@ -270,7 +271,7 @@ TEST_CASE("dcp: texts and shapes that a pickle repeats take no memory again") {
     const std::string metadata =
         p_file(p_object("Metadata", {{"storage_data", places + "u"}, {"state_dict_metadata", "}(h\1" + tensor + "u"}}));
     reset_allocations();
-    CHECK(must(files_of_checkpoint(metadata)) == std::vector<CheckpointFile>{{file, 14}});
+    CHECK(must(parts_of_checkpoint({metadata})).files == std::vector<CheckpointFile>{{file, 14}});
     return allocations().total;
   };
   CHECK(memory(4000, 32) < memory(40, 1) + (1U << 20U));
@@ -282,13 +283,13 @@ TEST_CASE("dcp: the metadata names each file once, in order, with the bytes that
   checkpoint.value("step", "bytes").place({0, 0}, "../x", 7, 1);
   std::vector<CheckpointFile> files = {{"../x", 8}};
   for (const auto& [name, bytes] : checkpoint.files) files.push_back({name, bytes.size()});
-  CHECK(must(files_of_checkpoint(checkpoint.metadata())) == files);
-  CHECK_FALSE(files_of_checkpoint("no pickle").ok());
+  CHECK(must(parts_of_checkpoint({checkpoint.metadata()})).files == files);
+  CHECK_FALSE(parts_of_checkpoint({"no pickle"}).ok());
 }
 
 TEST_CASE("dcp: a checkpoint asks for the bytes up to the end of its last shard, in whatever order they are placed") {
   const auto bytes_of_a = [](const Checkpoint& checkpoint) {
-    const auto files = must(files_of_checkpoint(checkpoint.metadata()));
+    const auto files = must(parts_of_checkpoint({checkpoint.metadata()})).files;
     return std::ranges::find(files, "a.distcp", &CheckpointFile::name)->bytes;
   };
   CHECK(bytes_of_a(Checkpoint().place({0, 0}, "a.distcp", 90, 10).place({1, 0}, "a.distcp", 0, 90)) == 100);
@@ -300,6 +301,120 @@ TEST_CASE("dcp: a checkpoint asks for the bytes up to the end of its last shard,
   CHECK(bytes_of_a(whole) == whole.files["a.distcp"].size());
   whole.files["a.distcp"].pop_back();
   CHECK(whole.why_hidden() == "a shard that ends after a.distcp");
+}
+
+namespace {
+
+// One rank of a checkpoint that was saved without collectives: "w" in rows, and "s" whole on each rank.
+Checkpoint rank_of(unsigned rank, unsigned rows, unsigned before) {
+  Checkpoint one;
+  one.files.clear();
+  one.shard({before, 0}, {rows, 2}, dcp_saved({rows, 2}, 8 * before), fmt::format("__{}_0.distcp", rank));
+  one.files["s.distcp"] = dcp_saved({}, 7, "ByteStorage");
+  return one;
+}
+
+// The files of ranks with 1 and 3 rows of "w", with the metadata of each.
+std::map<std::string, std::string> two_ranks() {
+  std::map<std::string, std::string> files;
+  for (unsigned rank = 0; rank < 2; ++rank) {
+    Checkpoint one = rank == 0 ? rank_of(0, 1, 0) : rank_of(1, 3, 1);
+    // Both have the same empty rows.
+    one.shard({4, 0}, {0, 2}, dcp_saved({0, 2}), fmt::format("__{}_0.distcp", rank));
+    files.insert(one.files.begin(), one.files.end());
+    files[rank_metadata(rank)] = one.metadata();
+  }
+  return files;
+}
+
+Layout ranks_layout(std::map<std::string, std::string> files, const std::string& main) {
+  const std::string text = files.at(main);
+  files.erase(main);
+  MemoryGroup group(main, text, files);
+  auto layout = parse_file("dir/" + main, group);
+  if (!layout.ok()) FAIL(layout.error().message);
+  return *std::move(layout);
+}
+
+}  // namespace
+
+TEST_CASE("dcp: without collectives, the ranks' own metadata is one checkpoint") {
+  const auto files = two_ranks();
+  const Layout layout = ranks_layout(files, "__0.metadata");
+  CHECK(layout.format == "dcp");
+  const FoundTensor& tensor = tensor_of(layout, "w");
+  CHECK(tensor.shape == Shape{4, 2});
+  CHECK(tensor.grid.empty());
+  std::string bytes, expected;
+  for (const TensorPart& part : tensor.parts)
+    bytes += files.at(layout.others[part.file - 1]).substr(part.offset, part.length);
+  for (char c = 0; c < 32; ++c) expected += c;
+  CHECK(bytes == expected);
+  REQUIRE(layout.hidden.size() == 1);
+  CHECK(layout.hidden[0].name == "s");
+  // The tensors are those of the first rank's file. The other files say nothing.
+  for (const char* other : {"__1.metadata", "__0_0.distcp"}) {
+    CHECK(ranks_layout(files, other).format.empty());
+    CHECK(ranks_layout(files, other).metadata.empty());
+  }
+  auto whole = files;
+  whole[".metadata"] = dcp_rows().metadata();
+  CHECK(ranks_layout(whole, "__0.metadata").tensors.empty());
+}
+
+TEST_CASE("dcp: of a tensor that several ranks have whole, the first is shown and the others are cuts") {
+  std::map<std::string, std::string> files;
+  Checkpoint zero({1024, 2}), one({1024, 2});
+  zero.shard({0, 0}, {1024, 2}, dcp_saved({1024, 2}, 9), "__0_0.distcp");
+  one.shard({0, 0}, {1024, 2}, dcp_saved({1024, 2}, 9), "__1_0.distcp");
+  files = zero.files;
+  files.insert(one.files.begin(), one.files.end());
+  files["__0.metadata"] = zero.metadata();
+  files["__1.metadata"] = one.metadata();
+  const Layout layout = ranks_layout(files, "__0.metadata");
+  const FoundTensor& tensor = tensor_of(layout, "w");
+  REQUIRE(tensor.parts.size() == 1);
+  CHECK(layout.others[tensor.parts[0].file - 1] == "__0_0.distcp");
+  const auto hidden = std::ranges::find(layout.hidden, "w", &HiddenTensor::name);
+  REQUIRE(hidden != layout.hidden.end());
+  CHECK(hidden->why == "several ranks have it; that of the first of them is shown");
+  // The cut has the bytes of the tensor alone, so that an equal one is stored once.
+  const auto cut = std::ranges::find_if(
+      layout.cuts, [&](const TensorPart& part) { return layout.others[part.file - 1] == "__1_0.distcp"; });
+  REQUIRE(cut != layout.cuts.end());
+  CHECK(files.at("__1_0.distcp").substr(cut->offset, cut->length) ==
+        files.at("__0_0.distcp").substr(tensor.parts[0].offset, tensor.parts[0].length));
+}
+
+TEST_CASE("dcp: a checkpoint that lacks ranks") {
+  auto files = two_ranks();
+  CHECK(must(parts_of_checkpoint({files["__0.metadata"], files["__1.metadata"]})).unfilled.empty());
+  CHECK(must(parts_of_checkpoint({files["__0.metadata"]})).unfilled == "w");
+  std::vector<std::string> names;
+  for (const CheckpointFile& file : must(parts_of_checkpoint({files["__0.metadata"], files["__1.metadata"]})).files)
+    names.push_back(file.name);
+  CHECK(names == std::vector<std::string>{"__0_0.distcp", "__1_0.distcp", "s.distcp"});
+  CHECK(must(parts_of_checkpoint({dcp_rows().metadata()})).unfilled.empty());
+
+  const std::string second = files["__1.metadata"];
+  files.erase("__1.metadata");
+  const Layout layout = ranks_layout(files, "__0.metadata");
+  REQUIRE(layout.hidden.size() == 1);
+  CHECK(layout.hidden[0].name == "w");
+  files["__2.metadata"] = second;
+  const Layout alone = ranks_layout(files, "__2.metadata");
+  REQUIRE(alone.metadata.size() == 1);
+  CHECK(alone.metadata[0].second == "no __1.metadata of the rank before is beside it");
+}
+
+TEST_CASE("dcp: the names of a rank's files") {
+  CHECK(checkpoint_rank("__0.metadata") == 0);
+  CHECK(checkpoint_rank("__12.metadata") == 12);
+  CHECK(checkpoint_rank("__12_0.distcp") == 12);
+  for (const char* name : {".metadata", "__.metadata", "__01.metadata", "__1metadata", "_1.metadata",
+                           "__1.metadata.tmp", "__1.distcp", "__1234567890.metadata", "__a.metadata"})
+    CHECK_FALSE(checkpoint_rank(name));
+  CHECK(rank_metadata(7) == "__7.metadata");
 }
 
 TEST_CASE("dcp: damaged metadata and shards never place a tensor outside of its file") {

@@ -101,7 +101,7 @@ TEST_CASE("onnx: an initializer is a tensor, by its type") {
 }
 
 TEST_CASE("onnx: the bytes of a tensor that weft cannot show are a cut, if they are worth it") {
-  const std::string bytes(4096, 'x');
+  const std::string bytes(limits::kCutMin, 'x');
   CHECK(only_hidden(onnx_raw("w", 22, {8192}, bytes), 1).why == "a type that weft lacks, INT4");
   CHECK(only_hidden(onnx_raw("w", kFloat, {1025}, bytes), 1).why ==
         "expected 4100 bytes for its shape [1025], got 4096");

@@ -187,6 +187,26 @@ TEST_CASE("torch: sparse tensors, and tensors of a class of their own") {
         "pickle: its values are nested too deeply");
 }
 
+TEST_CASE("torch: a quantized tensor with a scale for each channel has its scales and zero points beside it") {
+  const std::string own = p_tensor(p_storage("1"), 0, {2}, {1}), scheme = p_global("torch", "per_channel_affine");
+  const auto names = [](const std::string& type, const std::vector<std::string>& quantizer) {
+    const std::vector<std::string> arguments = {
+        p_storage("0", type), p_small(0), p_numbers({2, 3}), p_numbers({3, 1}), p_tuple(quantizer), "\x89", "N"};
+    std::vector<std::string> found =
+        names_of(of(p_dict({{"q", p_call(p_global("torch._utils", "_rebuild_qtensor"), arguments)}})));
+    std::ranges::sort(found);
+    return found;
+  };
+  const std::vector<std::string> all = {"q", "q.scales", "q.zero_points"};
+  CHECK(names("QInt8Storage", {scheme, own, own, p_small(0)}) == all);
+  // Two elements in each byte: weft lacks the type, and the scales are tensors all the same.
+  CHECK(names("QUInt4x2Storage", {scheme, own, own, p_small(0)}) == std::vector<std::string>{all[1], all[2]});
+  // Numbers are no tensors: one scale for all elements, and the lists of old files.
+  CHECK(names("QInt8Storage", {scheme, p_small(1), p_small(0)}) == std::vector<std::string>{"q"});
+  CHECK(names("QInt8Storage", {scheme, p_numbers({1, 1}), p_numbers({0, 0}), p_small(0)}) ==
+        std::vector<std::string>{"q"});
+}
+
 TEST_CASE("torch: globals are listed, those beyond weights_only apart, and nothing runs") {
   const std::string system = p_call(p_global("os", "system"), {p_text("touch /tmp/weft-ran")});
   const Layout layout = of(p_dict({{"w", p_tensor(p_storage("0"), 0, {2}, {1})}, {"evil", system}}));

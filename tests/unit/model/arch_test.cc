@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <set>
 
 #include "base/limits.h"
@@ -321,6 +323,40 @@ TEST_CASE("shards are one model, several models are several") {
   CHECK(both.vertices.size() == 2 * whole.vertices.size());
   CHECK(id_set(both) == id_set(whole));
   CHECK(shared(both, whole) == whole.vertices.size());
+}
+
+// Returns the model with two tensors of an optimizer for each of its own.
+std::vector<Spec> with_optimizer(std::vector<Spec> model, const std::string& subtree, const std::string& optimizer) {
+  std::vector<Spec> all;
+  for (const Spec& spec : model) {
+    all.push_back({subtree + spec.name, spec.dtype, spec.shape});
+    for (const char* moment : {"exp_avg", "exp_avg_sq"})
+      all.push_back({optimizer + ".state." + spec.name + "." + moment, spec.dtype, spec.shape});
+  }
+  return all;
+}
+
+TEST_CASE("the architecture of a checkpoint is that of the model, without its optimizer") {
+  const ArchGraph whole = bert_graph("", 2);
+  for (const auto& [subtree, optimizer, format] :
+       std::initializer_list<std::array<const char*, 3>>{{"state_dict.", "optimizer_states", "torch zip"},
+                                                         {"model.", "optim", "dcp"},
+                                                         {"module.", "optimizer", "torch legacy"},
+                                                         {"model_weights.", "optimizer_weights", "hdf5"},
+                                                         {"", "optimizer", "keras"}}) {
+    CAPTURE(subtree);
+    const auto specs = with_optimizer(bert_tensors("", 2), subtree, optimizer);
+    const ArchGraph made = graph(with_config({file_of("checkpoint", specs, format)}), kBertConfig);
+    CHECK(made.family == "bert");
+    CHECK(vertex_ids(made) == vertex_ids(whole));
+    CHECK(vertex(made, std::string(subtree) + "pooler.dense").tensors.at(1).name ==
+          std::string(subtree) + "pooler.dense.weight");
+  }
+  // Without a table, the layers are those of the model in their order.
+  const auto chain = with_optimizer(with_bias({{"b.0", {4, 4}}, {"b.1", {4, 4}}}), "state_dict.", "a");
+  const ArchGraph made = graph(with_config({file_of("m.ckpt", chain, "torch zip")}), "");
+  REQUIRE(made.vertices.size() == 2);
+  CHECK(made.vertices[1].name == "state_dict.b.1");
 }
 
 TEST_CASE("an output layer that is tied to the embedding") {

@@ -244,8 +244,17 @@ TEST_CASE("the model of a nested checkpoint") {
   CHECK(scope({{"model.a"}, {"model.b"}}) == Names{"model.a", "model.b"});
   CHECK(scope({{"model.layers.0.w"}, {"lm_head.weight"}}) == Names{"model.layers.0.w", "lm_head.weight"});
   CHECK(scope({{"model.a"}, {"logit_scale"}}).size() == 2);
-  CHECK(scope({{"model.a"}, {"module.a"}, {"optimizer.b"}}).size() == 3);
+  CHECK(scope({{"model.a"}, {"module.a"}, {"other.b"}}).size() == 3);
   CHECK(scope({{"state_dict"}, {"w"}}).size() == 2);
+}
+
+TEST_CASE("an optimizer beside the model is no part of it, whatever the model is called") {
+  CHECK(scope({{"layers.dense.vars.0"}, {"optimizer.vars.0"}, {"vars.0"}}) == Names{"layers.dense.vars.0", "vars.0"});
+  CHECK(scope({{"model_weights.a.kernel:0"}, {"optimizer_weights.adam.iteration"}}) == Names{"a.kernel:0"});
+  CHECK(scope({{"encoder.a"}, {"optimizer.state.0.exp_avg"}, {"step"}}) == Names{"encoder.a", "step"});
+  CHECK(scope({{"model.a"}, {"module.a"}, {"optimizer.b"}}) == Names{"model.a", "module.a"});
+  CHECK(scope({{"optimizer"}, {"optimizers"}, {"w"}}).size() == 3);
+  CHECK(scope({{"optimizer.b"}, {"epoch"}}).size() == 2);
 }
 
 TEST_CASE("what no container has is listed with the reason") {

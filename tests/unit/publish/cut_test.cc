@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/limits.h"
 #include "weft/model/manifest.h"
 
 using weft::add_runs;
@@ -47,7 +48,7 @@ TEST_CASE("a cut is a range where no tensor lies, if it is long enough") {
     REQUIRE(ranges.ok());
     return *ranges;
   };
-  constexpr std::uint64_t k = weft::kCutMin;
+  constexpr std::uint64_t k = weft::limits::kCutMin;
   CHECK(cut_with(4 * k, {}, {{k, k}, {2 * k, k}}) == Ranges{{0, k}, {k, k}, {2 * k, k}, {3 * k, k}});
   CHECK(cut_with(4 * k, {}, {{k, k - 1}}) == Ranges{{0, 4 * k}});
   CHECK(cut_with(9 * k, {}, {{k, 2 * k}, {2 * k, 2 * k}}) == Ranges{{0, k}, {k, 3 * k}, {4 * k, 5 * k}});

@@ -1,9 +1,9 @@
 // Publishes of a format that parses several files: the tensors of each.
 #include <doctest/doctest.h>
 
+#include "base/limits.h"
 #include "fakes/node_fixture.h"
 #include "fakes/pieces_format.h"
-#include "publish/cut.h"
 #include "publish/draft.h"
 
 using namespace weft;
@@ -53,7 +53,7 @@ TEST_CASE("tied, strided and chunked tensors are published with the file that th
 
 TEST_CASE("cuts are extents of their files, and hidden tensors are kept with the reason") {
   Fixture f;
-  write_file(f.dir / "m/sub/b.bin", std::string(3 * kCutMin, 'b'));
+  write_file(f.dir / "m/sub/b.bin", std::string(3 * limits::kCutMin, 'b'));
   const auto manifest = published(f, "t U8 4 - a.bin:8:4\ncut b.bin:10:5000\ncut a.bin:0:100\nhidden w 7 compressed\n");
   if (!manifest.ok()) FAIL(manifest.error().message);
   CHECK(manifest->files[0].extents.size() == 3);  // 0..8..12..100

@@ -283,6 +283,29 @@ TEST_CASE("a layer's container holds its tensors") {
   CHECK(names == std::set<std::string>{"encoder.0.weight", "encoder.1.weight"});
 }
 
+TEST_CASE("a container that is opened again has the bytes of the first time, also after a trim") {
+  VfsFixture f;
+  f.publish_model("m", 1);
+  f.publish_model("m", 2);
+  const auto texts = [&f] {
+    std::vector<std::string> all;
+    for (const char* path : {"layers/m/1/encoder.safetensors", "layers/m/2/encoder.safetensors",
+                             "layers/m/1/encoder/1.safetensors", "layers/m/2/encoder/1.safetensors"}) {
+      const Attr attr = must(walk(*f.vfs, path));
+      all.push_back(read_ino(*f.vfs, attr.ino));
+      CHECK(all.back().size() == attr.size);
+    }
+    return all;
+  };
+  const std::vector<std::string> first = texts();
+  CHECK(first[0] != first[1]);
+  CHECK(first[0] != first[2]);
+  CHECK(first[2] == first[3]);
+  CHECK(texts() == first);
+  f.vfs->trim();
+  CHECK(texts() == first);
+}
+
 TEST_CASE("a removed version is gone by name, and what is open stays readable through gc") {
   VfsFixture f;
   f.publish_model("m", 1);
