@@ -24,7 +24,7 @@ std::string object_id(const ServedFile& file, const std::string& commit) {
 
 // Returns the size of the pointer that git has in place of a file in LFS (https://git-lfs.github.com/spec/v1).
 std::uint64_t pointer_size(const ServedFile& file) {
-  return fmt::formatted_size("version https://git-lfs.github.com/spec/v1\noid sha256:{:064}\nsize {}\n", 0, file.size);
+  return fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{:064}\nsize {}\n", 0, file.size).size();
 }
 
 // `digest`: the name of the digest's member.

@@ -42,9 +42,10 @@ TEST_CASE("each kind of run says itself what goes on") {
 }
 
 TEST_CASE("run_at() returns the first run that ends after the byte") {
-  for (const auto& [offset, number] : std::vector<std::pair<std::uint64_t, std::ptrdiff_t>>{
+  for (const auto& row : std::vector<std::pair<std::uint64_t, std::ptrdiff_t>>{
            {0, 0}, {10, 0}, {19, 0}, {20, 1}, {24, 1}, {25, 2}, {39, 2}, {49, 2}, {50, 3}}) {
-    CAPTURE(offset);
+    const auto [offset, number] = row;
+    CAPTURE(row.first);
     CHECK(run_at(kRuns, offset) - kRuns.begin() == number);
   }
 }

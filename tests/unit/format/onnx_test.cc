@@ -111,9 +111,10 @@ TEST_CASE("onnx: the bytes of a tensor that weft cannot show are a cut, if they 
 
 TEST_CASE("onnx: numbers of variable length in one field are a cut, if they are worth it") {
   const std::string bytes(4096, 'x');
-  for (const auto& [type, field] : std::initializer_list<std::pair<unsigned, std::uint64_t>>{
+  for (const auto& row : std::initializer_list<std::pair<unsigned, std::uint64_t>>{
            {kHalf, 5}, {kInt32, 5}, {kInt64, 7}, {12, 11}, {22, 5}}) {
-    CAPTURE(type);
+    const auto& [type, field] = row;
+    CAPTURE(row.first);
     const std::string model = onnx_with(onnx_tensor("w", type, {4096}) + pb_bytes(field, bytes));
     const Layout layout = good("m.onnx", model);
     CHECK(layout.hidden.size() == 1);

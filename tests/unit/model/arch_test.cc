@@ -338,13 +338,14 @@ std::vector<Spec> with_optimizer(std::vector<Spec> model, const std::string& sub
 
 TEST_CASE("the architecture of a checkpoint is that of the model, without its optimizer") {
   const ArchGraph whole = bert_graph("", 2);
-  for (const auto& [subtree, optimizer, format] :
+  for (const auto& row :
        std::initializer_list<std::array<const char*, 3>>{{"state_dict.", "optimizer_states", "torch zip"},
                                                          {"model.", "optim", "dcp"},
                                                          {"module.", "optimizer", "torch legacy"},
                                                          {"model_weights.", "optimizer_weights", "hdf5"},
                                                          {"", "optimizer", "keras"}}) {
-    CAPTURE(subtree);
+    const auto& [subtree, optimizer, format] = row;
+    CAPTURE(row[0]);
     const auto specs = with_optimizer(bert_tensors("", 2), subtree, optimizer);
     const ArchGraph made = graph(with_config({file_of("checkpoint", specs, format)}), kBertConfig);
     CHECK(made.family == "bert");

@@ -54,11 +54,11 @@ TEST_CASE("tags") {
 
 TEST_CASE("the hub's names of models and data sets, there and back") {
   using Pair = std::pair<const char*, const char*>;
-  for (const auto& [model, directory] :
-       {Pair("bert", "models--bert"), Pair("org/llama", "models--org--llama"),
-        Pair("a-b/c-d.e_f", "models--a-b--c-d.e_f"), Pair("o/a.git.b", "models--o--a.git.b"),
-        Pair("models", "models--models"), Pair("o/x.gitt", "models--o--x.gitt")}) {
-    CAPTURE(model);
+  for (const auto& pair : {Pair("bert", "models--bert"), Pair("org/llama", "models--org--llama"),
+                           Pair("a-b/c-d.e_f", "models--a-b--c-d.e_f"), Pair("o/a.git.b", "models--o--a.git.b"),
+                           Pair("models", "models--models"), Pair("o/x.gitt", "models--o--x.gitt")}) {
+    const auto [model, directory] = pair;
+    CAPTURE(pair.first);
     CHECK(hub_name(model, VersionKind::model) == directory);
     CHECK(parse_hub_name(directory) == HubName{model, VersionKind::model});
   }

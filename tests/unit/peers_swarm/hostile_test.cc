@@ -107,9 +107,9 @@ TEST_CASE("a partner with wrong bytes gets no more requests than it had when the
   CHECK(!swarm.world.run_until([&] { return swarm.all_have_all(); }, seconds(60)));
   for (const World::Node* node : swarm.honest) CHECK(node->bytes.count() == kUnits - 1);
   CHECK(swarm.wrong() > 0);
-  for (const auto& [from, wants] : swarm.asked) {
-    CAPTURE(from);
-    CHECK(wants <= 3 * kWantsOpen);
+  for (const auto& asker : swarm.asked) {
+    CAPTURE(asker.first);
+    CHECK(asker.second <= 3 * kWantsOpen);
   }
   const ChunkRun last = swarm.world.version.run(kUnits - 1);
   swarm.source.bytes.add(kUnits - 1);

@@ -159,9 +159,10 @@ TEST_CASE("a model gets its former name back, and may move into a directory of i
   TestStore test;
   auto store = open_store(test.path);
   fill(*store);
-  for (const auto& [from, to] :
+  for (const auto& renamed :
        {std::pair("org/a", "org"), {"org", "org/x/y"}, {"org/x/y", "org/x"}, {"org/x", "org/a"}}) {
-    CAPTURE(to);
+    const auto [from, to] = renamed;
+    CAPTURE(renamed.second);
     REQUIRE(store->rename_model(from, to).ok());
     CHECK(version_row(*store, "b", 1).parents.at(0).model == to);
     CHECK(error_of(*store, from) == fmt::format("{} was renamed to {}", from, to));

@@ -104,11 +104,11 @@ struct Held final : VersionFiles {
   }
   Names names(std::uint64_t root, const std::string& path) {
     Names names;
-    for (const DirEntry& entry : list(at(root, path).ino)) names.push_back(entry.name);
+    for (const DirEntry& entry : entries_of(at(root, path).ino)) names.push_back(entry.name);
     return names;
   }
   // Returns all entries of a directory, and checks that a listing continues after each.
-  std::vector<DirEntry> list(Ino dir) {
+  std::vector<DirEntry> entries_of(Ino dir) {
     std::vector<DirEntry> all;
     for (ListPlace from = 0;;) {
       DirPage page = must(this->page(dir, from));
@@ -137,7 +137,7 @@ struct Held final : VersionFiles {
     return out;
   }
   void walk(Ino dir, const std::string& path, Contents& out, std::set<Ino>& inos) {
-    for (const DirEntry& entry : list(dir)) {
+    for (const DirEntry& entry : entries_of(dir)) {
       const std::string inner = path + entry.name;
       const Ino ino = entry.attr.ino;
       CAPTURE(inner);

@@ -81,8 +81,9 @@ TEST_CASE("the files of a data set are read byte for byte, small ones from their
   f.publish_dataset("d", spec);
   const auto check = [&] {
     for (const auto& files : {spec.small, spec.large})
-      for (const auto& [path, content] : files) {
-        CAPTURE(path);
+      for (const auto& file : files) {
+        const auto& [path, content] = file;
+        CAPTURE(file.first);
         const Attr attr = must(walk(*f.vfs, "datasets/d/1/" + path));
         CHECK(attr.size == content.size());
         CHECK(f.read("datasets/d/1/" + path) == content);

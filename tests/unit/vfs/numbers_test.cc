@@ -38,9 +38,9 @@ class Given {
     CAPTURE(ino);
     CAPTURE(what);
     CHECK((ino & kBit63) == 0);
-    const auto [known, fresh] = known_.emplace(ino, std::move(what));
-    CAPTURE(known->second);
-    CHECK(fresh);
+    const auto added = known_.emplace(ino, std::move(what));
+    CAPTURE(added.first->second);
+    CHECK(added.second);
   }
   std::size_t size() const { return known_.size(); }
 

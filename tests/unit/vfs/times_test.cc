@@ -80,9 +80,9 @@ TEST_CASE("a directory changes when a name appears or goes in it, a model's also
   TimesFixture f;
   f.publish_model("org/m", 1);
   const std::uint64_t published = f.time("models/org/m/1");
-  for (const auto& [path, time] : f.times()) {
-    CAPTURE(path);
-    CHECK(time == published);
+  for (const auto& entry : f.times()) {
+    CAPTURE(entry.first);
+    CHECK(entry.second == published);
   }
   const Names model = in_each_tree({"/org/m"}, kHubOfModel);
   CHECK(f.changed_by([&] { f.publish_model("org/m", 2); }) == model);

@@ -104,10 +104,10 @@ TEST_CASE("the rest of a path is the same in each tree, and each directory and l
       CHECK(must(f.vfs->readlink(ino_at(*f.vfs, link))) == "2");
     for (const std::string& path :
          {tree, tree + "/org", model, model + "/1", model + "/2", model + "/latest", model + "/prod"}) {
-      const auto [known, fresh] = seen.emplace(ino_at(*f.vfs, path), path);
+      const auto added = seen.emplace(ino_at(*f.vfs, path), path);
       CAPTURE(path);
-      CAPTURE(known->second);
-      CHECK(fresh);
+      CAPTURE(added.first->second);
+      CHECK(added.second);
     }
     const Attr first = must(walk(*f.vfs, "models/org/llama/1"));
     CHECK(must(walk(*f.vfs, model + "/1")).mtime_ns == first.mtime_ns);
