@@ -74,10 +74,10 @@ Status KeyChange::forget_everywhere(const std::string& key) {
   return peers_.follow({KeyStep::forget, key});
 }
 
-// Finds the nodes that are no members now: those that were since this daemon started, and publishers of versions.
+// Finds the nodes that are no members now: those that the cluster knows, and publishers of versions.
 Status KeyChange::find_away() {
   std::map<std::string, std::string> away;  // names by node
-  for (const Member& member : registry_.left_members()) away.emplace(member.node, member.name);
+  for (const KnownNode& node : registry_.nodes()) away.emplace(node.node, node.name);
   WEFT_CHECK(each_row(store_, list_models(), [&](const ModelRow& model) {
     return each_row(store_, list_versions(model.id), [&](const VersionRow& row) -> Status {
       if (!row.removed) away.emplace(row.publisher, "node " + row.publisher);
