@@ -44,7 +44,8 @@ struct DaemonParts {
 void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish
 void serve_pulls(control::Server& server, DaemonParts& parts);    // claim, pulled, adopt
 void add_pull_figures(Figures& figures, const DaemonParts& parts);
-// Runs gc. Errc::busy: the store lacks changes of the registry, or manifests of live versions.
+// Runs gc. If etcd does not answer, or the manifest of a live version cannot be fetched, it frees all that no version
+// decides, and the outcome says the rest. Errc::busy: another version has come meanwhile.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 

@@ -265,10 +265,16 @@ void Peers::announce_keys(const std::vector<std::string>& before) {
 }
 
 Status Peers::order(const std::string& node, const KeyOrder& order) {
+  WEFT_CHECK(ask(node, order, deadline_in(kSilenceMax)));
+  return {};
+}
+
+Result<std::vector<std::byte>> Peers::ask(const std::string& node, const PeerRequest& request, Deadline deadline) {
   const auto address = links_.address(node);
   if (!address) return Error{Errc::unreachable, "this node cannot call it"};
-  WEFT_CHECK(exchange_->call(*address, encode_request(order), deadline_in(kSilenceMax)));
-  return {};
+  WEFT_TRY(const auto answer, exchange_->call(*address, encode_request(request), deadline));
+  const auto head = answer->head();
+  return std::vector<std::byte>(head.begin(), head.end());
 }
 
 // The record of this node may be older than its key.

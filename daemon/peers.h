@@ -58,6 +58,9 @@ class Peers : public KeyFollower {
   Status follow(const KeyOrder& order) override;
   // Orders the step from another node, and waits until it is done there. Errors as follow(), and Exchange::call().
   Status order(const std::string& node, const KeyOrder& order);
+  // Sends a small request to another node, and returns the head of its reply. Errc::unreachable: it is no member that
+  // this node can call. Others as Exchange::call().
+  Result<std::vector<std::byte>> ask(const std::string& node, const PeerRequest& request, Deadline deadline);
   bool is_self(const Member& member) const { return member.node == self_; }
   // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
   // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.

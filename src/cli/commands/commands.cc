@@ -14,15 +14,16 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,          &kInfoCommand,        &kMountCommand,        &kUmountCommand,       &kTagCommand,
-      &kNoteCommand,        &kMvCommand,          &kDiffCommand,         &kLogCommand,          &kLineageCommand,
-      &kFindCommand,        &kMatchCommand,       &kAdviseCommand,       &kExportCommand,       &kRmCommand,
-      &kUndeleteCommand,    &kGcCommand,          &kDuCommand,           &kFsckCommand,         &kScrubCommand,
-      &kStatusCommand,      &kCacheCommand,       &kPinCommand,          &kUnpinCommand,        &kInitCommand,
-      &kKeygenCommand,      &kCompletionCommand,  &kPeersCommand,        &kPrefetchCommand,     &kEvictCommand,
-      &kStageOutCommand,    &kRestoreCommand,     &kWaitCommand,         &kWatchCommand,        &kCarryCommand,
+      &kLsCommand,         &kInfoCommand,        &kMountCommand,       &kUmountCommand,       &kTagCommand,
+      &kNoteCommand,       &kMvCommand,          &kDiffCommand,        &kLogCommand,          &kLineageCommand,
+      &kFindCommand,       &kMatchCommand,       &kAdviseCommand,      &kExportCommand,       &kRmCommand,
+      &kUndeleteCommand,   &kGcCommand,          &kDuCommand,          &kFsckCommand,         &kScrubCommand,
+      &kStatusCommand,     &kCacheCommand,       &kPinCommand,         &kUnpinCommand,        &kInitCommand,
+      &kKeygenCommand,     &kCompletionCommand,  &kPeersCommand,       &kPrefetchCommand,     &kEvictCommand,
+      &kStageOutCommand,   &kRestoreCommand,     &kWaitCommand,        &kWatchCommand,        &kCarryCommand,
 #ifdef WEFT_CLUSTER
-      &kClusterInitCommand, &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
+      &kHealthCommand,     &kClusterInitCommand, &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand,
+      &kClusterKeyCommand,
 #endif
       &kDebugCommand};
   return kAll;
