@@ -30,8 +30,12 @@ struct Counted {
 
 class CopySearch {
  public:
-  CopySearch(DaemonParts& parts, CopyKind kind)
-      : parts_(parts), kind_(kind), self_(parts.store.cluster()->node), origin_(parts.config.get()->origin) {
+  CopySearch(DaemonParts& parts, CopyKind kind, const std::function<bool()>& cancelled)
+      : parts_(parts),
+        kind_(kind),
+        cancelled_(cancelled),
+        self_(parts.store.cluster()->node),
+        origin_(parts.config.get()->origin) {
     for (Member& member : parts.registry.members())
       if (member.node != self_) members_.emplace(member.node, std::move(member));
   }
@@ -47,6 +51,7 @@ class CopySearch {
     for (Counted& one : counted_) {
       if (!one.is_open()) continue;
       one.version.present = !one.holders.empty();
+      one.version.publisher = one.publisher;
       one.version.holder = one.version.present ? one.holders.front() : one.publisher;
       out.push_back(std::move(one.version));
     }
@@ -65,7 +70,7 @@ class CopySearch {
     const auto add = [&](const VersionRow& row) -> Status {
       if (row.removed) return {};
       Counted one;
-      one.version = {{row.model_name, row.number}, row.manifest, row.logical_bytes, row.time_ns, {}, false};
+      one.version = {{row.model_name, row.number}, row.manifest, row.logical_bytes, row.time_ns, {}, {}, false};
       one.publisher = row.publisher;
       if (row.publisher == self_) {
         WEFT_TRY(Snapshot * now, renewed.get());
@@ -80,9 +85,10 @@ class CopySearch {
                     [&](const ModelRow& model) { return each_row(parts_.store, list_versions(model.id), add); });
   }
 
-  // Asks a member for the states of versions. It may judge only some of those that one call names.
+  // Asks a member for the states of versions. The member may judge only some of the versions that one call names.
   Status ask(const Member& member, std::vector<Counted*> versions, const OnState& on_state) {
     for (std::size_t at = 0; at < versions.size();) {
+      if (cancelled_()) return Error{Errc::cancelled, "interrupted"};
       const auto some = std::span(versions).subspan(at, std::min(limits::kHealthManifestsMax, versions.size() - at));
       AskHealth question;
       for (const Counted* one : some) question.manifests.push_back(one->version.manifest);
@@ -137,6 +143,7 @@ class CopySearch {
   Status look_here() {
     const std::vector<Counted*> open = open_without(self_);
     for (std::size_t at = 0; at < open.size();) {
+      if (cancelled_()) return Error{Errc::cancelled, "interrupted"};
       AskHealth question;
       const std::size_t end = std::min(open.size(), at + limits::kHealthManifestsMax);
       for (std::size_t i = at; i < end; ++i) question.manifests.push_back(open[i]->version.manifest);
@@ -155,6 +162,7 @@ class CopySearch {
 
   DaemonParts& parts_;
   const CopyKind kind_;
+  const std::function<bool()>& cancelled_;
   const std::string self_, origin_;
   std::map<std::string, Member> members_;  // the other ones, by node
   std::vector<Counted> counted_;
@@ -162,11 +170,12 @@ class CopySearch {
 
 }  // namespace
 
-Result<std::vector<SoleVersion>> sole_versions(DaemonParts& parts, CopyKind kind) {
+Result<std::vector<SoleVersion>> sole_versions(DaemonParts& parts, CopyKind kind,
+                                               const std::function<bool()>& cancelled) {
   if (!parts.store.cluster()) return std::vector<SoleVersion>();
   if (!parts.registry.status().connected)
     return Error{Errc::unreachable, fmt::format("etcd does not answer: {}", parts.registry.status().trouble)};
-  return CopySearch(parts, kind).run();
+  return CopySearch(parts, kind, cancelled).run();
 }
 
 }  // namespace weft

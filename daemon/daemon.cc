@@ -102,7 +102,7 @@ class Daemon {
     WEFT_CHECK(open_store());
     served_pulls_.emplace(store_->directory() / kPullsFolder);
     if (config_.get()->clustered()) {
-      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_));
+      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_, kept_versions_));
     }
     WEFT_TRY(registry_, make_registry());
     WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),
@@ -117,7 +117,7 @@ class Daemon {
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
-                               *served_pulls_, pull_counts_, now_ns()});
+                               *served_pulls_, pull_counts_, kept_versions_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
@@ -132,6 +132,7 @@ class Daemon {
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
     serve_health(*server_, *health_);
+    serve_nodes(*server_, *parts_);
     WEFT_CHECK(serve_hub());
     if (config_.get()->join_listen) {
       WEFT_TRY(join_, JoinService::open(*config_.get()));
@@ -142,6 +143,7 @@ class Daemon {
     server_->start();
     auto_gc_->start();
     health_->start();
+    kept_versions_.begin(*store_, bytes_->fetcher);
     return {};
   }
 
@@ -251,6 +253,7 @@ class Daemon {
     say("STOPPING=1");
     auto_gc_->stop();
     health_->stop();
+    kept_versions_.end();
     if (hub_) hub_->end_pulls();
     log_info("ending: requests have {} s", config_.get()->drain.count());
     const bool drained = server_->drain(config_.get()->drain, kGrace);
@@ -269,6 +272,7 @@ class Daemon {
   std::unique_ptr<ClusterStore> store_;
   std::optional<ServedPulls> served_pulls_;
   PullCounts pull_counts_;
+  KeptVersions kept_versions_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;

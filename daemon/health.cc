@@ -23,12 +23,14 @@ namespace {
 using std::chrono::seconds;
 
 constexpr auto kGatherEvery = seconds(300);
+constexpr auto kGatherAgain = seconds(30);  // while there is trouble
 constexpr std::uint64_t kCopiesEveryNs = 3'600'000'000'000;
 constexpr std::uint64_t kRecentNs = 10'000'000'000;
 // A version that was published so lately may be on its way to the origin.
 constexpr std::uint64_t kYoungNs = 600'000'000'000;
 constexpr auto kNodePatience = std::chrono::milliseconds(1'500);
 constexpr auto kOriginMax = seconds(5);
+constexpr auto kOriginHangsMax = std::chrono::hours(1);  // then a further thread tries
 constexpr unsigned kThreadsMax = 16;
 
 double seconds_of(std::chrono::nanoseconds time) {
@@ -137,22 +139,10 @@ ServiceFacts gather_etcd(DaemonParts& parts) {
   return etcd;
 }
 
-ServiceFacts gather_origin(DaemonParts& parts) {
-  ServiceFacts origin;
-  origin.place = parts.config.get()->origin;
-  if (origin.place.empty()) return origin;
-  const auto known = parts.store.ledger().origin();
-  const std::string cluster = parts.store.cluster() ? parts.store.cluster()->cluster : "";
-  const auto begun = std::chrono::steady_clock::now();
-  const Status usable = known.ok() ? check_origin(origin.place, *known, cluster, kOriginMax) : Status(known.error());
-  origin.seconds = seconds_of(std::chrono::steady_clock::now() - begun);
-  if (!usable.ok()) origin.problem = usable.error().message;
-  return origin;
-}
-
-// The versions of one node.
+// Returns the entry of a node. A reinstalled node may have the name of an absent one.
 SoleVersions& entry_of(std::vector<SoleVersions>& sole, const std::string& node, bool absent) {
-  const auto found = std::ranges::find(sole, node, &SoleVersions::node);
+  const auto found =
+      std::ranges::find_if(sole, [&](const SoleVersions& one) { return one.node == node && one.absent == absent; });
   if (found != sole.end()) return *found;
   return sole.emplace_back(SoleVersions{node, absent, 0, 0, {}});
 }
@@ -166,8 +156,10 @@ void Health::start() {
 Result<Worker::Pause> Health::round() {
   const std::lock_guard lock(gathering_);
   const std::uint64_t looked_ns = last().copies_ns;
-  gather(looked_ns != 0 && now_ns() - looked_ns > kCopiesEveryNs);
-  return Worker::Pause(kGatherEvery);
+  const bool is_due = looked_ns != 0 && now_ns() - looked_ns > kCopiesEveryNs;
+  const ClusterHealth health = gather(is_due ? Copies::look : Copies::keep, [this] { return worker_.ending(); });
+  const bool trouble = verdict_of(judge(health, now_ns())) == HealthLevel::trouble;
+  return Worker::Pause(trouble ? kGatherAgain : kGatherEvery);
 }
 
 ClusterHealth Health::last() const {
@@ -175,19 +167,39 @@ ClusterHealth Health::last() const {
   return last_;
 }
 
-ClusterHealth Health::gather() {
+ClusterHealth Health::gather(const std::function<bool()>& cancelled) {
   const std::lock_guard lock(gathering_);
-  return gather(true);
+  return gather(Copies::look, cancelled);
 }
 
 ClusterHealth Health::recent() {
   const std::lock_guard lock(gathering_);
   ClusterHealth known = last();
-  return now_ns() - known.gathered_ns < kRecentNs ? known : gather(false);
+  if (now_ns() - known.gathered_ns < kRecentNs && known.etcd.problem.empty()) return known;
+  return gather(Copies::keep, [] { return false; });
+}
+
+ServiceFacts Health::gather_origin() {
+  ServiceFacts origin;
+  origin.place = parts_.config.get()->origin;
+  if (origin.place.empty()) return origin;
+  const auto known = parts_.store.ledger().origin();
+  const std::string cluster = parts_.store.cluster() ? parts_.store.cluster()->cluster : "";
+  const auto begun = std::chrono::steady_clock::now();
+  const auto usable = !known.ok() ? Result<bool>(known.error())
+                                  : origin_calls_.call<bool>(
+                                        [path = origin.place, id = *known, cluster]() -> Result<bool> {
+                                          WEFT_CHECK(check_origin(path, id, cluster, kOriginHangsMax));
+                                          return true;
+                                        },
+                                        deadline_in(kOriginMax));
+  origin.seconds = seconds_of(std::chrono::steady_clock::now() - begun);
+  if (!usable.ok()) origin.problem = usable.error().message;
+  return origin;
 }
 
 // Called with gathering_ held.
-ClusterHealth Health::gather(bool copies) {
+ClusterHealth Health::gather(Copies copies, const std::function<bool()>& cancelled) {
   ClusterHealth health;
   health.clustered = parts_.store.cluster().has_value();
   if (const auto counts = parts_.store.counts(); counts.ok() && counts->lost > 0) {
@@ -195,36 +207,40 @@ ClusterHealth Health::gather(bool copies) {
     health.last_lost = spec_of(counts->newest_lost);
     health.last_lost_ns = counts->newest_lost.removed_ns;
   }
-  std::thread origin([&] { health.origin = gather_origin(parts_); });
+  std::thread origin([&] { health.origin = gather_origin(); });
   std::thread etcd([&] { health.etcd = gather_etcd(parts_); });
   health.nodes = gather_nodes(parts_);
   origin.join();
   etcd.join();
   if (parts_.bytes.peers != nullptr) health.keys = parts_.bytes.peers->exchange().key_names().size();
-  if (copies) {
-    look_for_copies(health);
-  } else {
-    const ClusterHealth before = last();
-    health.copies_known = before.copies_known;
-    health.copies_problem = before.copies_problem;
-    health.copies_ns = before.copies_ns;
-    health.sole = before.sole;
-    for (NodeFacts& node : health.nodes) {
-      const auto known = std::ranges::find(before.nodes, node.node, &NodeFacts::node);
-      if (known == before.nodes.end()) continue;
-      node.owned_versions = known->owned_versions;
-      node.owned_bytes = known->owned_bytes;
-    }
-  }
+  copies == Copies::look ? look_for_copies(health, cancelled) : keep_copies(health);
   health.gathered_ns = now_ns();
   const std::lock_guard lock(mutex_);
   last_ = health;
   return health;
 }
 
-void Health::look_for_copies(ClusterHealth& health) {
+void Health::keep_copies(ClusterHealth& health) const {
+  const ClusterHealth before = last();
+  health.copies_known = before.copies_known;
+  health.copies_problem = before.copies_problem;
+  health.copies_ns = before.copies_ns;
+  health.sole = before.sole;
+  for (NodeFacts& node : health.nodes) {
+    const auto known = std::ranges::find(before.nodes, node.node, &NodeFacts::node);
+    if (known == before.nodes.end()) continue;
+    node.owned_versions = known->owned_versions;
+    node.owned_bytes = known->owned_bytes;
+  }
+}
+
+void Health::look_for_copies(ClusterHealth& health, const std::function<bool()>& cancelled) {
   health.copies_ns = now_ns();
-  const auto sole = sole_versions(parts_, CopyKind::any);
+  if (!health.origin.problem.empty()) {
+    health.copies_problem = "the origin does not answer";
+    return;
+  }
+  const auto sole = sole_versions(parts_, CopyKind::any, cancelled);
   health.copies_known = sole.ok();
   if (!sole.ok()) {
     health.copies_problem = sole.error().message;
@@ -248,8 +264,8 @@ void Health::look_for_copies(ClusterHealth& health) {
 
 namespace {
 
-Result<HealthReport> health_now(control::Call& /*call*/, const HealthRequest& request, Health& health) {
-  return report_of(request.fresh ? health.gather() : health.recent(), now_ns());
+Result<HealthReport> health_now(control::Call& call, const HealthRequest& request, Health& health) {
+  return report_of(request.fresh ? health.gather([&call] { return call.cancelled(); }) : health.recent(), now_ns());
 }
 
 using Samples = std::vector<Figures::Sample>;
@@ -264,7 +280,12 @@ Samples findings_of(const ClusterHealth& health) {
   return samples;
 }
 
-// A sample for each other node that answered.
+// Two nodes may have one name.
+std::vector<std::pair<std::string, std::string>> labels_of(const NodeFacts& node) {
+  return {{"node", node.name}, {"id", node.node}};
+}
+
+// Returns a sample of this node, and of each other node that answered.
 Samples of_nodes(const ClusterHealth& health, double (*value)(const NodeFacts&)) {
   Samples samples;
   for (const NodeFacts& node : health.nodes)

@@ -3,9 +3,10 @@
 // hour it also asks the members which versions they have (copies.h). Any thread.
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <mutex>
 
+#include "base/bounded_calls.h"
 #include "base/worker.h"
 #include "daemon/figures.h"
 #include "daemon/parts.h"
@@ -20,7 +21,7 @@ class Health {
   void stop() { worker_.end(); }
 
   // Gathers everything now. Takes seconds if a member or a service does not answer.
-  ClusterHealth gather();
+  ClusterHealth gather(const std::function<bool()>& cancelled);
   // As gather(), but without another look at copies, and not again within some seconds.
   ClusterHealth recent();
   // Returns the facts that were gathered last; without a time before the first.
@@ -28,11 +29,16 @@ class Health {
 
  private:
   Result<Worker::Pause> round();
-  ClusterHealth gather(bool copies);
-  void look_for_copies(ClusterHealth& health);
+  enum class Copies : std::uint8_t { look, keep };  // keep: those that are known
+  ClusterHealth gather(Copies copies, const std::function<bool()>& cancelled);
+  ServiceFacts gather_origin();
+  void look_for_copies(ClusterHealth& health, const std::function<bool()>& cancelled);
+  void keep_copies(ClusterHealth& health) const;
 
   DaemonParts& parts_;
   std::mutex gathering_;  // held while facts are gathered
+  // One check at a time: a file system that hangs must not cost a thread every few minutes.
+  BoundedCalls origin_calls_{"origin", 1};
   mutable std::mutex mutex_;
   ClusterHealth last_;  // guarded by mutex_
   Worker worker_{"health"};

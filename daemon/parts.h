@@ -7,12 +7,13 @@
 #include <string>
 
 #include "control/server.h"
-#include "daemon/auto_gc.h"
+#include "daemon/background/auto_gc.h"
+#include "daemon/background/flush_behind.h"
+#include "daemon/background/import_memory.h"
+#include "daemon/background/kept_versions.h"
 #include "daemon/bytes.h"
 #include "daemon/config.h"
 #include "daemon/figures.h"
-#include "daemon/flush_behind.h"
-#include "daemon/import_memory.h"
 #include "daemon_api/control_messages.h"
 #include "pull/served_pulls.h"
 #include "weft/cluster/registry.h"
@@ -38,6 +39,7 @@ struct DaemonParts {
   AutoGc& auto_gc;
   ServedPulls& served_pulls;
   PullCounts& pull_counts;
+  KeptVersions& kept_versions;
   std::uint64_t since_ns = 0;
 };
 
@@ -52,6 +54,7 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
+void serve_nodes(control::Server& server, DaemonParts& parts);    // node_drain, node_remove
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 
 // Adds the metrics of the control socket, the registry, memory and scrub.

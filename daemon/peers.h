@@ -35,8 +35,9 @@ class Peers : public KeyFollower {
   // Listens, and rejects every call until begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
   // All arguments outlive this. The location is read again from `live` for each swarm that the node joins.
-  // `own_pulls`: what other nodes may ask for.
-  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls);
+  // `own_pulls`: what other nodes may ask for. `keeper` keeps versions for them.
+  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls,
+                                             VersionKeeper& keeper);
   ~Peers() override;
 
   Exchange& exchange() const { return *exchange_; }
@@ -67,7 +68,7 @@ class Peers : public KeyFollower {
   bool holds_key(const Member& member) const;
 
  private:
-  Peers(Store& store, PulledFiles& own_pulls);
+  Peers(Store& store, PulledFiles& own_pulls, VersionKeeper& keeper);
   std::vector<Member> reachable();
   void announce_keys(const std::vector<std::string>& before);
   void wait_for_proofs(const std::string& forgotten);

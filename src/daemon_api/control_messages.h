@@ -24,6 +24,8 @@
 //   peers      {}                                               PeerList
 //   rotate_key RotateKeyRequest                                 RotateKeyReport
 //   health     HealthRequest                                    HealthReport (health.h)
+//   node_drain NodeDrainRequest ProgressEvent                   NodeDrainReport
+//   node_remove NodeRemoveRequest                               NodeRemoveReport
 #pragma once
 
 #include <optional>
@@ -363,6 +365,38 @@ struct RotateKeyReport {
 };
 inline void fields(JsonFields& f, RotateKeyReport& m) {
   f("key", m.key)("before", m.before)("nodes", m.nodes)("away", m.away)("forgotten", m.forgotten);
+}
+
+// Moves the versions that only one node keeps to the origin or to other nodes.
+struct NodeDrainRequest {
+  std::string node;  // name or id; "": this one
+};
+inline void fields(JsonFields& f, NodeDrainRequest& m) {
+  f("node", m.node);
+}
+struct NodeDrainReport {
+  std::string node, name;
+  std::uint64_t versions = 0, bytes = 0;  // that were moved
+  std::vector<std::string> to;            // "the origin", and names of nodes
+};
+inline void fields(JsonFields& f, NodeDrainReport& m) {
+  f("node", m.node)("name", m.name)("versions", m.versions)("bytes", m.bytes)("to", m.to);
+}
+
+// Forgets an absent node.
+struct NodeRemoveRequest {
+  std::string node;    // name or id
+  bool force = false;  // removes the versions that only this node has, as lost
+};
+inline void fields(JsonFields& f, NodeRemoveRequest& m) {
+  f("node", m.node)("force", m.force);
+}
+struct NodeRemoveReport {
+  std::string node, name;
+  std::vector<std::string> lost;  // MODEL@NUMBER of the versions that were given up
+};
+inline void fields(JsonFields& f, NodeRemoveReport& m) {
+  f("node", m.node)("name", m.name)("lost", m.lost);
 }
 
 // A node that the cluster knows, and that is not a member now.

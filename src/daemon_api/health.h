@@ -21,7 +21,7 @@ struct NodeFacts {
   std::string node, name, address;
   bool present = false;
   bool self = false;
-  bool asked = false;         // this node can call it, and has: it is present, has an address and the same key
+  bool asked = false;         // this node has called it: it is a member with an address and the same key
   std::string problem;        // why it did not answer; "" if it did, or was not asked
   bool other_key = false;     // it accepts no key of this node
   std::uint64_t last_ns = 0;  // when it was last seen
@@ -36,7 +36,7 @@ struct NodeFacts {
 };
 void fields(JsonFields& f, NodeFacts& m);
 
-// Versions that lie on one node only, and not at the origin.
+// The versions of one node that neither another node nor the origin has.
 struct SoleVersions {
   std::string node;  // the name of the node
   bool absent = false;

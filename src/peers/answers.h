@@ -1,7 +1,7 @@
 // Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions,
-// bytes of pulls, which are not verified, orders about the cluster's key, and facts of this node's health. Requests of swarms go to a SwarmServer.
-// Every other request is answered at once: the exchange bounds the calls in work and the windows of the answers
-// (src/net/calls/incoming.h).
+// bytes of pulls, which are not verified, orders about the cluster's key, and facts of this node's health. Requests of
+// swarms go to a SwarmServer. Every other request is answered at once: the exchange bounds the calls in work and the
+// windows of the answers (src/net/calls/incoming.h).
 #pragma once
 
 #include <cstddef>

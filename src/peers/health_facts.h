@@ -1,4 +1,4 @@
-// What a node tells another one about its health: its clock, its disk, and which of some versions it holds. Any thread.
+// The health that a node reports to another node: its clock, its disk, and the versions that it holds. Any thread.
 #pragma once
 
 #include <functional>

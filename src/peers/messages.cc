@@ -169,8 +169,8 @@ Result<PeerRequest> unpacked(const wire::Health& table) {
   AskHealth ask;
   if (table.manifests() == nullptr) return PeerRequest(std::move(ask));
   if (table.manifests()->size() > limits::kHealthManifestsMax)
-    return refused(fmt::format("expected at most {} manifests, got {}", limits::kHealthManifestsMax,
-                               table.manifests()->size()));
+    return refused(
+        fmt::format("expected at most {} manifests, got {}", limits::kHealthManifestsMax, table.manifests()->size()));
   for (const wire::Digest* manifest : *table.manifests()) ask.manifests.push_back(unpacked(*manifest->bytes()));
   return PeerRequest(std::move(ask));
 }
@@ -235,7 +235,7 @@ std::vector<std::byte> encode_health(const PeerHealth& facts) {
   Builder builder;
   const auto states = builder.CreateVector(facts.states);
   builder.Finish(wire::CreatePeerHealth(builder, facts.clock_ns, facts.free_bytes, facts.disk_bytes,
-                                         facts.reserve_bytes, facts.unsaved, states));
+                                        facts.reserve_bytes, facts.unsaved, states));
   return bytes_of(builder);
 }
 
@@ -243,7 +243,7 @@ Result<PeerHealth> decode_health(std::span<const std::byte> bytes, const AskHeal
   WEFT_TRY(const auto verified, Verified<wire::PeerHealth>::make(bytes));
   const wire::PeerHealth& table = *verified;
   PeerHealth facts{table.clock_ns(),      table.free_bytes(), table.disk_bytes(),
-                    table.reserve_bytes(), table.unsaved(),    {}};
+                   table.reserve_bytes(), table.unsaved(),    {}};
   if (table.states() != nullptr) facts.states.assign(table.states()->begin(), table.states()->end());
   if (facts.states.size() > ask.manifests.size() || facts.states.empty() != ask.manifests.empty())
     return refused(fmt::format("{} states of {} versions", facts.states.size(), ask.manifests.size()));

@@ -73,9 +73,8 @@ struct KeepVersion {
 };
 // PulledAsk: check_pulled() accepts it. KeyOrder: a known step, a name of hexadecimal digits, and a key of
 // limits::kKeyFileMax bytes at most exactly if the step is `accept`.
-using PeerRequest =
-    std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk, KeyOrder, AskHealth,
-                 KeepVersion>;
+using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk,
+                                 KeyOrder, AskHealth, KeepVersion>;
 
 std::vector<std::byte> encode_request(const PeerRequest& request);
 // Errc::invalid if the bytes are no request, or one of an unknown kind.

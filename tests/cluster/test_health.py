@@ -44,8 +44,10 @@ def test_copies_and_absent_nodes(three, cluster, tmp_path):
     assert samples["weft_health_verdict"] == WARNINGS
     assert samples[f'weft_health_sole_versions{{node="{third.directory.name}"}}'] == 1
     assert samples['weft_health_findings{finding="versions-on-one-node"}'] == 1
+    clocks = [name for name in samples if name.startswith("weft_health_clock_offset_seconds{")]
+    assert len(clocks) == 3
 
-    third.daemon.kill()
+    third.daemon.stop()
     wait_until(lambda: sees_absent(first, third.directory.name), seconds_max=SECONDS_MAX)
     code, report = health(first)
     assert code == TROUBLE and {("trouble", "versions-absent"), ("warning", "node-absent")} <= found(report)
@@ -82,6 +84,6 @@ def test_etcd_is_away(three, cluster):
 
 def test_without_a_daemon(three):
     first = three[0]
-    first.daemon.kill()
+    first.daemon.stop()
     code, report = health(first)
     assert code == TROUBLE and found(report) >= {("trouble", "node-silent")}

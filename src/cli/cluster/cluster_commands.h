@@ -12,5 +12,8 @@ extern const CommandEntry kClusterLeaveCommand;
 extern const CommandEntry kClusterKeyCommand;
 extern const CommandEntry kClusterTokenCommand;
 extern const CommandEntry kHealthCommand;
+extern const CommandEntry kNodeDrainCommand;
+extern const CommandEntry kNodeListCommand;
+extern const CommandEntry kNodeRemoveCommand;
 
 }  // namespace weft

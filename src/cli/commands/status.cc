@@ -164,7 +164,7 @@ struct Facts {
   std::uint64_t disk_bytes = 0;    // size of that file system
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
-  std::optional<HealthReport> health;  // of the cluster; none without one, or if the daemon does not answer
+  std::optional<HealthReport> health;  // of the cluster; none if the daemon did not judge it in time
   std::string daemon_version;          // version_problem() of the daemon
   std::vector<OldDraft> drafts;        // drafts that gc removes within a day
   std::chrono::seconds drafts_kept{0};
