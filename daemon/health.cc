@@ -25,7 +25,7 @@ using std::chrono::seconds;
 constexpr auto kGatherEvery = seconds(300);
 constexpr auto kGatherAgain = seconds(30);  // while there is trouble
 constexpr std::uint64_t kCopiesEveryNs = 3'600'000'000'000;
-constexpr std::uint64_t kRecentNs = 10'000'000'000;
+constexpr auto kFirstAfter = seconds(60);  // after the start: members are known, and their sessions are not in the way
 // A version that was published so lately may be on its way to the origin.
 constexpr std::uint64_t kYoungNs = 600'000'000'000;
 constexpr auto kNodePatience = std::chrono::milliseconds(1'500);
@@ -84,6 +84,20 @@ void ask_node(Peers& peers, NodeFacts& node) {
   }
 }
 
+// Takes over what an earlier call to this node told.
+void keep_facts(NodeFacts& node, const ClusterHealth& before) {
+  const auto known = std::ranges::find(before.nodes, node.node, &NodeFacts::node);
+  if (known == before.nodes.end()) return;
+  node.owned_versions = known->owned_versions;
+  node.owned_bytes = known->owned_bytes;
+  if (!node.present || node.self || node.other_key || !known->asked) return;
+  NodeFacts facts = *known;
+  std::swap(facts.name, node.name);
+  std::swap(facts.address, node.address);
+  facts.last_ns = node.last_ns;
+  node = std::move(facts);
+}
+
 NodeFacts this_node(DaemonParts& parts) {
   NodeFacts node;
   node.node = parts.store.cluster() ? parts.store.cluster()->node : parts.store.info().uuid;
@@ -97,7 +111,8 @@ NodeFacts this_node(DaemonParts& parts) {
   return node;
 }
 
-std::vector<NodeFacts> gather_nodes(DaemonParts& parts) {
+// Asks the other members if `ask`. Else their facts are those of `before`.
+std::vector<NodeFacts> gather_nodes(DaemonParts& parts, bool ask, const ClusterHealth& before) {
   std::vector<NodeFacts> nodes{this_node(parts)};
   std::map<std::string, Member> members;
   for (Member& member : parts.registry.members()) members.emplace(member.node, std::move(member));
@@ -114,23 +129,28 @@ std::vector<NodeFacts> gather_nodes(DaemonParts& parts) {
     node.present = known.present;
     node.last_ns = known.last_ns;
     const auto member = members.find(known.node);
-    if (!known.present || peers == nullptr || member == members.end()) continue;
-    node.other_key = !peers->holds_key(member->second);
-    node.asked = !node.other_key && !known.address.empty();
+    const bool can_ask = known.present && peers != nullptr && member != members.end();
+    if (can_ask) node.other_key = !peers->holds_key(member->second);
+    keep_facts(node, before);
+    if (ask) node.asked = can_ask && !node.other_key && !known.address.empty();
+    if (ask) node.problem.clear();
   }
+  keep_facts(nodes.front(), before);
+  if (!ask) return nodes;
   run_each(nodes.size(), [&](std::size_t at) {
     if (nodes[at].asked) ask_node(*peers, nodes[at]);
   });
   return nodes;
 }
 
-ServiceFacts gather_etcd(DaemonParts& parts) {
+ServiceFacts gather_etcd(DaemonParts& parts, bool ask, const ClusterHealth& before) {
   const RegistryStatus status = parts.registry.status();
   ServiceFacts etcd;
   if (!status.shared) return etcd;
   etcd.place = status.endpoint;
   etcd.problem = status.connected ? "" : status.trouble;
-  if (!status.connected) return etcd;
+  etcd.seconds = before.etcd.seconds;
+  if (!status.connected || !ask) return etcd;
   const auto took = parts.registry.probe();
   if (took.ok())
     etcd.seconds = seconds_of(*took);
@@ -153,11 +173,20 @@ void Health::start() {
   worker_.start([this] { return round(); });
 }
 
+// True on one of the present members.
+bool Health::is_reporter() const {
+  const auto& cluster = parts_.store.cluster();
+  const auto members = parts_.registry.members();
+  return cluster && std::ranges::none_of(members, [&](const Member& one) { return one.node < cluster->node; });
+}
+
 Result<Worker::Pause> Health::round() {
+  if (!std::exchange(begun_, true)) return Worker::Pause(kFirstAfter);
   const std::lock_guard lock(gathering_);
   const std::uint64_t looked_ns = last().copies_ns;
   const bool is_due = looked_ns != 0 && now_ns() - looked_ns > kCopiesEveryNs;
-  const ClusterHealth health = gather(is_due ? Copies::look : Copies::keep, [this] { return worker_.ending(); });
+  const Look look = is_due ? Look::copies : is_reporter() ? Look::members : Look::services;
+  const ClusterHealth health = gather(look, [this] { return worker_.ending(); });
   const bool trouble = verdict_of(judge(health, now_ns())) == HealthLevel::trouble;
   return Worker::Pause(trouble ? kGatherAgain : kGatherEvery);
 }
@@ -169,14 +198,12 @@ ClusterHealth Health::last() const {
 
 ClusterHealth Health::gather(const std::function<bool()>& cancelled) {
   const std::lock_guard lock(gathering_);
-  return gather(Copies::look, cancelled);
+  return gather(Look::copies, cancelled);
 }
 
-ClusterHealth Health::recent() {
+ClusterHealth Health::known() {
   const std::lock_guard lock(gathering_);
-  ClusterHealth known = last();
-  if (now_ns() - known.gathered_ns < kRecentNs && known.etcd.problem.empty()) return known;
-  return gather(Copies::keep, [] { return false; });
+  return gather(Look::here, [] { return false; });
 }
 
 ServiceFacts Health::gather_origin() {
@@ -199,43 +226,36 @@ ServiceFacts Health::gather_origin() {
 }
 
 // Called with gathering_ held.
-ClusterHealth Health::gather(Copies copies, const std::function<bool()>& cancelled) {
-  ClusterHealth health;
+ClusterHealth Health::gather(Look look, const std::function<bool()>& cancelled) {
+  const ClusterHealth before = last();
+  ClusterHealth health = before;
   health.clustered = parts_.store.cluster().has_value();
   if (const auto counts = parts_.store.counts(); counts.ok() && counts->lost > 0) {
     health.lost = counts->lost;
     health.last_lost = spec_of(counts->newest_lost);
     health.last_lost_ns = counts->newest_lost.removed_ns;
   }
-  std::thread origin([&] { health.origin = gather_origin(); });
-  std::thread etcd([&] { health.etcd = gather_etcd(parts_); });
-  health.nodes = gather_nodes(parts_);
+  std::thread origin([&] {
+    if (look >= Look::services) health.origin = gather_origin();
+  });
+  std::thread etcd([&] { health.etcd = gather_etcd(parts_, look >= Look::services, before); });
+  health.nodes = gather_nodes(parts_, look >= Look::members, before);
   origin.join();
   etcd.join();
   if (parts_.bytes.peers != nullptr) health.keys = parts_.bytes.peers->exchange().key_names().size();
-  copies == Copies::look ? look_for_copies(health, cancelled) : keep_copies(health);
+  if (look == Look::copies) look_for_copies(health, cancelled);
   health.gathered_ns = now_ns();
   const std::lock_guard lock(mutex_);
   last_ = health;
   return health;
 }
 
-void Health::keep_copies(ClusterHealth& health) const {
-  const ClusterHealth before = last();
-  health.copies_known = before.copies_known;
-  health.copies_problem = before.copies_problem;
-  health.copies_ns = before.copies_ns;
-  health.sole = before.sole;
-  for (NodeFacts& node : health.nodes) {
-    const auto known = std::ranges::find(before.nodes, node.node, &NodeFacts::node);
-    if (known == before.nodes.end()) continue;
-    node.owned_versions = known->owned_versions;
-    node.owned_bytes = known->owned_bytes;
-  }
-}
-
 void Health::look_for_copies(ClusterHealth& health, const std::function<bool()>& cancelled) {
   health.copies_ns = now_ns();
+  health.copies_known = false;
+  health.copies_problem.clear();
+  health.sole.clear();
+  for (NodeFacts& node : health.nodes) node.owned_versions = node.owned_bytes = 0;
   if (!health.origin.problem.empty()) {
     health.copies_problem = "the origin does not answer";
     return;
@@ -265,7 +285,7 @@ void Health::look_for_copies(ClusterHealth& health, const std::function<bool()>&
 namespace {
 
 Result<HealthReport> health_now(control::Call& call, const HealthRequest& request, Health& health) {
-  return report_of(request.fresh ? health.gather([&call] { return call.cancelled(); }) : health.recent(), now_ns());
+  return report_of(request.fresh ? health.gather([&call] { return call.cancelled(); }) : health.known(), now_ns());
 }
 
 using Samples = std::vector<Figures::Sample>;

@@ -1,6 +1,7 @@
 // Gathers the health of this node and of its cluster (daemon_api/health.h): for the request `health`, and for metrics.
-// Every five minutes a worker gathers what is cheap: one small call to each member, to etcd and to the origin. Once an
-// hour it also asks the members which versions they have (copies.h). Any thread.
+// A worker asks etcd and the origin every five minutes. On one node, the member with the smallest id, it also asks the
+// other members: sessions between all nodes would cost memory. Copies of versions (copies.h) are looked for by a fresh
+// request, and after the first one also every hour. Any thread.
 #pragma once
 
 #include <functional>
@@ -22,18 +23,19 @@ class Health {
 
   // Gathers everything now. Takes seconds if a member or a service does not answer.
   ClusterHealth gather(const std::function<bool()>& cancelled);
-  // As gather(), but without another look at copies, and not again within some seconds.
-  ClusterHealth recent();
+  // Returns what this node knows without a message: its own facts are new, all others are those of the last message.
+  ClusterHealth known();
   // Returns the facts that were gathered last; without a time before the first.
   ClusterHealth last() const;
 
  private:
   Result<Worker::Pause> round();
-  enum class Copies : std::uint8_t { look, keep };  // keep: those that are known
-  ClusterHealth gather(Copies copies, const std::function<bool()>& cancelled);
+  enum class Look : std::uint8_t { here, services, members, copies };  // each includes the ones before it
+  ClusterHealth gather(Look look, const std::function<bool()>& cancelled);
   ServiceFacts gather_origin();
   void look_for_copies(ClusterHealth& health, const std::function<bool()>& cancelled);
-  void keep_copies(ClusterHealth& health) const;
+  bool is_reporter() const;
+  bool begun_ = false;  // used by the worker alone
 
   DaemonParts& parts_;
   std::mutex gathering_;  // held while facts are gathered

@@ -90,7 +90,8 @@ std::string verdict_line(const std::vector<HealthFinding>& findings);
 // The words of all findings, for metrics.
 std::vector<std::string_view> finding_words();
 
-// Asks weftd for the health. `fresh`: gathers the facts now; else returns those of at most some minutes ago.
+// Asks weftd for the health. `fresh`: asks all members and services now; else weftd sends no message, and judges what
+// it knows.
 struct HealthRequest {
   bool fresh = false;
 };
