@@ -84,7 +84,7 @@ void ask_node(Peers& peers, NodeFacts& node) {
   }
 }
 
-// Takes over what an earlier call to this node told.
+// Copies the facts that an earlier call to this node has brought.
 void keep_facts(NodeFacts& node, const ClusterHealth& before) {
   const auto known = std::ranges::find(before.nodes, node.node, &NodeFacts::node);
   if (known == before.nodes.end()) return;
