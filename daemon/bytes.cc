@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -51,13 +52,6 @@ FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<
   if (peers == nullptr) return options;
   options.swarms = &peers->swarms();
   return options;
-}
-
-Status named(Store& store, VersionId version, Status resolved) {
-  if (resolved.ok()) return resolved;
-  WEFT_TRY(const auto snapshot, store.snapshot());
-  WEFT_TRY(const VersionRow row, snapshot->version(version));
-  return Error{resolved.error().code, fmt::format("{}@{}: {}", row.model_name, row.number, resolved.error().message)};
 }
 
 std::vector<SourceCount> counts_of(FetchStatus status) {
@@ -146,19 +140,28 @@ Bytes::~Bytes() {
   repairs->end();
 }
 
-Status Bytes::resolve_all(const std::function<bool()>& cancelled) {
+Result<std::vector<Bytes::Unresolved>> Bytes::resolve_all(const std::function<bool()>& cancelled) {
+  std::vector<Unresolved> left;
+  std::map<std::string, Error> failed;  // by publisher
   for (VersionId from = 0;;) {
-    std::vector<VersionId> bare;
+    std::vector<VersionRow> bare;
     {
       WEFT_TRY(const auto snapshot, store.snapshot());
-      WEFT_TRY(bare, snapshot->bare_versions(from, kResolvedAtOnce));
+      WEFT_TRY(const std::vector<VersionId> ids, snapshot->bare_versions(from, kResolvedAtOnce));
+      for (const VersionId id : ids) {
+        WEFT_TRY(bare.emplace_back(), snapshot->version(id));
+      }
     }
-    if (bare.empty()) return {};
-    for (const VersionId version : bare) {
+    if (bare.empty()) return left;
+    for (VersionRow& version : bare) {
       if (cancelled()) return Error{Errc::cancelled, "interrupted"};
-      WEFT_CHECK(named(store, version, fetcher.resolve(version)));
+      from = version.id + 1;
+      const auto before = failed.find(version.publisher);
+      const Status done = before == failed.end() ? fetcher.resolve(version.id) : before->second;
+      if (done.ok() || done.error().code == Errc::not_found) continue;  // it was removed meanwhile
+      failed.emplace(version.publisher, done.error());
+      left.push_back({std::move(version), done.error()});
     }
-    from = bare.back() + 1;
   }
 }
 

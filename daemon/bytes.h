@@ -25,8 +25,14 @@ struct Bytes {
 
   void configure();  // applies the current `config`
 
-  // Fetches the manifests of all bare versions. Without a manifest, gc does not know which blobs a version needs.
-  Status resolve_all(const std::function<bool()>& cancelled);
+  // A live version whose manifest could not be fetched.
+  struct Unresolved {
+    VersionRow version;
+    Error error;
+  };
+  // Fetches the manifests of all bare versions, and returns those that are left. Without a manifest, gc does not know
+  // which blobs a version needs. After one failure it tries no other version of the same publisher. Errc::cancelled.
+  Result<std::vector<Unresolved>> resolve_all(const std::function<bool()>& cancelled);
 
   ClusterStore& store;
   LiveConfig& config;

@@ -1,7 +1,10 @@
 // Tags, notes, renames, removals, undeletes and gc for a client.
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <set>
+
+#include <fmt/core.h>
 
 #include "base/log.h"
 #include "control/call.h"
@@ -136,15 +139,43 @@ Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonP
   return *std::move(outcome);
 }
 
+// Returns a command that gives an unresolved version its manifest, or the version up.
+std::string resolving_command(const DaemonParts& parts, const VersionRow& version) {
+  const auto members = parts.registry.members();
+  if (std::ranges::find(members, version.publisher, &Member::node) != members.end()) return "weft health";
+  const std::string name = name_of_node(parts.registry, version.publisher);
+  return fmt::format("start weftd on {}, or `weft rm {}`", name, spec_of(version));
+}
+
+Result<std::vector<UndecidedVersion>> undecided_versions(DaemonParts& parts, const std::function<bool()>& cancelled) {
+  WEFT_TRY(const auto unresolved, parts.bytes.resolve_all(cancelled));
+  std::vector<UndecidedVersion> out;
+  for (const auto& [version, error] : unresolved)
+    out.push_back({spec_of(version), fmt::format("its content is unknown: {}", error.message),
+                   resolving_command(parts, version)});
+  return out;
+}
+
 }  // namespace
 
 // Waits for the registry first, so that gc sees every removal that was committed before the request.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress) {
   GcOptions options = request;
-  WEFT_TRY(options.registry_revision, parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
-  WEFT_CHECK(parts.bytes.resolve_all(cancelled));
-  return collect_garbage(parts.store, options, parts.config.get()->drafts_keep, progress);
+  const auto revision = parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax);
+  GcOutcome outcome;
+  if (revision.ok()) {
+    options.registry_revision = *revision;
+    WEFT_TRY(outcome.undecided, undecided_versions(parts, cancelled));
+  } else {
+    const Errc code = revision.error().code;
+    if (code != Errc::unreachable && code != Errc::timed_out) return revision.error();
+    outcome.undecided.push_back({"", fmt::format("removals are unknown: {}", revision.error().message), "weft health"});
+  }
+  const auto drafts_kept = parts.config.get()->drafts_keep;
+  if (outcome.undecided.empty()) return collect_garbage(parts.store, options, drafts_kept, progress);
+  WEFT_CHECK(collect_unversioned(parts.store, options.dry_run, drafts_kept, outcome));
+  return outcome;
 }
 
 void serve_changes(control::Server& server, DaemonParts& parts) {

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "control/server.h"
 #include "daemon/follow.h"
+#include "daemon/health.h"
 #include "daemon/hub_service.h"
 #include "daemon/join_service.h"
 #include "daemon/parts.h"
@@ -101,7 +102,7 @@ class Daemon {
     WEFT_CHECK(open_store());
     served_pulls_.emplace(store_->directory() / kPullsFolder);
     if (config_.get()->clustered()) {
-      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_));
+      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_, kept_versions_));
     }
     WEFT_TRY(registry_, make_registry());
     WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),
@@ -116,11 +117,13 @@ class Daemon {
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
-                               *served_pulls_, pull_counts_, now_ns()});
+                               *served_pulls_, pull_counts_, kept_versions_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
     add_pull_figures(figures_, *parts_);
+    health_ = std::make_unique<Health>(*parts_);
+    add_health_figures(figures_, *health_);
     serve_imports(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
@@ -128,6 +131,8 @@ class Daemon {
     serve_keys(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
+    serve_health(*server_, *health_);
+    serve_nodes(*server_, *parts_);
     WEFT_CHECK(serve_hub());
     if (config_.get()->join_listen) {
       WEFT_TRY(join_, JoinService::open(*config_.get()));
@@ -137,6 +142,8 @@ class Daemon {
     starting_ = false;
     server_->start();
     auto_gc_->start();
+    health_->start();
+    kept_versions_.begin(*store_, bytes_->fetcher);
     return {};
   }
 
@@ -167,8 +174,11 @@ class Daemon {
             .hold = [this](VersionId version) { return store_->hold_version(version); },
             .collect = [this](const std::function<bool()>& cancelled) -> Status {
               SilentProgress progress(cancelled);
-              WEFT_CHECK(collect_all(*parts_, {}, cancelled, progress));
-              return {};
+              WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {}, cancelled, progress));
+              if (outcome.undecided.empty()) return {};
+              const UndecidedVersion& first = outcome.undecided.front();
+              return Error{Errc::busy,
+                           fmt::format("{}{}{}", first.version, first.version.empty() ? "" : ": ", first.problem)};
             }};
   }
 
@@ -242,6 +252,8 @@ class Daemon {
   Result<bool> stop() {
     say("STOPPING=1");
     auto_gc_->stop();
+    health_->stop();
+    kept_versions_.end();
     if (hub_) hub_->end_pulls();
     log_info("ending: requests have {} s", config_.get()->drain.count());
     const bool drained = server_->drain(config_.get()->drain, kGrace);
@@ -260,6 +272,7 @@ class Daemon {
   std::unique_ptr<ClusterStore> store_;
   std::optional<ServedPulls> served_pulls_;
   PullCounts pull_counts_;
+  KeptVersions kept_versions_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;
@@ -270,6 +283,7 @@ class Daemon {
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;
+  std::unique_ptr<Health> health_;
   std::unique_ptr<control::Server> server_;
   std::unique_ptr<HubService> hub_;  // null without hub.listen
   std::unique_ptr<JoinService> join_;

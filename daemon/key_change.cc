@@ -1,7 +1,6 @@
 #include "daemon/key_change.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/core.h>
 
@@ -9,7 +8,6 @@
 #include "daemon/access.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
-#include "weft/store/walk.h"
 
 namespace weft {
 
@@ -23,7 +21,7 @@ Result<RotateKeyReport> KeyChange::run() {
   report_.key = now.proving;
   report_.before = now.previous;
   WEFT_CHECK(use_everywhere(now.proving));
-  WEFT_CHECK(find_away());
+  find_away();
   report_.forgotten = report_.away.empty() || finish_;
   if (report_.forgotten) WEFT_CHECK(forget_everywhere(now.previous));
   return report_;
@@ -74,19 +72,10 @@ Status KeyChange::forget_everywhere(const std::string& key) {
   return peers_.follow({KeyStep::forget, key});
 }
 
-// Finds the nodes that are no members now: those that were since this daemon started, and publishers of versions.
-Status KeyChange::find_away() {
-  std::map<std::string, std::string> away;  // names by node
-  for (const Member& member : registry_.left_members()) away.emplace(member.node, member.name);
-  WEFT_CHECK(each_row(store_, list_models(), [&](const ModelRow& model) {
-    return each_row(store_, list_versions(model.id), [&](const VersionRow& row) -> Status {
-      if (!row.removed) away.emplace(row.publisher, "node " + row.publisher);
-      return {};
-    });
-  }));
-  for (const Member& member : registry_.members()) away.erase(member.node);
-  for (const auto& [node, name] : away) report_.away.push_back(name);
-  return {};
+// Finds the nodes that the cluster knows and that are no members now.
+void KeyChange::find_away() {
+  for (const KnownNode& node : registry_.nodes())
+    if (!node.present) report_.away.push_back(name_of_node(registry_, node.node));
 }
 
 Status KeyChange::order(const Member& member, const KeyOrder& order) {
@@ -107,7 +96,7 @@ Result<RotateKeyReport> rotate_key(control::Call& call, const RotateKeyRequest& 
   WEFT_CHECK(check_owner(call.peer(), "change the cluster's key"));
   if (parts.bytes.peers == nullptr)
     return Error{Errc::unsupported, "this node makes no calls to other nodes, so it cannot change their key"};
-  WEFT_TRY(RotateKeyReport report, KeyChange(parts.store, parts.registry, *parts.bytes.peers, request.finish).run());
+  WEFT_TRY(RotateKeyReport report, KeyChange(parts.registry, *parts.bytes.peers, request.finish).run());
   log_info("the cluster's key is {} now, by user {}", report.key, call.peer().uid);
   return report;
 }

@@ -18,8 +18,8 @@ namespace weft {
 class KeyChange {
  public:
   // All outlive this. `finish`: goes on without nodes that are away or fail.
-  KeyChange(Store& store, const Registry& registry, Peers& peers, bool finish)
-      : store_(store), registry_(registry), peers_(peers), finish_(finish) {}
+  KeyChange(const Registry& registry, Peers& peers, bool finish)
+      : registry_(registry), peers_(peers), finish_(finish) {}
 
   // Errors name the node. Errc::exists: another node has begun a change.
   Result<RotateKeyReport> run();
@@ -29,11 +29,10 @@ class KeyChange {
   void take_back(const std::vector<Member>& members, const std::string& key);
   Status use_everywhere(const std::string& key);
   Status forget_everywhere(const std::string& key);
-  Status find_away();
+  void find_away();
   Status order(const Member& member, const KeyOrder& order);
   std::vector<Member> others() const;
 
-  Store& store_;
   const Registry& registry_;
   Peers& peers_;
   const bool finish_;

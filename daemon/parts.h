@@ -7,12 +7,13 @@
 #include <string>
 
 #include "control/server.h"
-#include "daemon/auto_gc.h"
+#include "daemon/background/auto_gc.h"
+#include "daemon/background/flush_behind.h"
+#include "daemon/background/import_memory.h"
+#include "daemon/background/kept_versions.h"
 #include "daemon/bytes.h"
 #include "daemon/config.h"
 #include "daemon/figures.h"
-#include "daemon/flush_behind.h"
-#include "daemon/import_memory.h"
 #include "daemon_api/control_messages.h"
 #include "pull/served_pulls.h"
 #include "weft/cluster/registry.h"
@@ -38,19 +39,22 @@ struct DaemonParts {
   AutoGc& auto_gc;
   ServedPulls& served_pulls;
   PullCounts& pull_counts;
+  KeptVersions& kept_versions;
   std::uint64_t since_ns = 0;
 };
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish
 void serve_pulls(control::Server& server, DaemonParts& parts);    // claim, pulled, adopt
 void add_pull_figures(Figures& figures, const DaemonParts& parts);
-// Runs gc. Errc::busy: the store lacks changes of the registry, or manifests of live versions.
+// Runs gc. If etcd does not answer, or the manifest of a live version cannot be fetched, it frees all that no version
+// decides, and the outcome says the rest. Errc::busy: another version has come meanwhile.
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 
 void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
+void serve_nodes(control::Server& server, DaemonParts& parts);    // node_drain, node_remove
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 
 // Adds the metrics of the control socket, the registry, memory and scrub.

@@ -122,9 +122,9 @@ void add_swarm_figures(Figures& figures, const PeerSwarms& swarms) {
 
 }  // namespace
 
-Peers::Peers(Store& store, PulledFiles& own_pulls)
+Peers::Peers(Store& store, PulledFiles& own_pulls, VersionKeeper& keeper)
     : self_(node_id(store)),
-      answers_(store, directory_, coding_, &own_pulls, this),
+      answers_(store, directory_, coding_, &own_pulls, this, &keeper),
       view_(store, self_),
       links_([this] { return reachable(); }, steady_time(), is_over_tcp),
       version_source_(store, directory_,
@@ -167,12 +167,13 @@ std::vector<Member> Peers::reachable() {
   return out;
 }
 
-Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live, PulledFiles& own_pulls) {
+Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live, PulledFiles& own_pulls,
+                                           VersionKeeper& keeper) {
   const auto config = live.get();
   if (config->provider == "none") return std::unique_ptr<Peers>();
   if (const Status own = check_own_address(config->listen.host, 0); !own.ok())
     return Error{own.error().code, fmt::format("listen: {}", own.error().message)};
-  std::unique_ptr<Peers> peers(new Peers(store, own_pulls));
+  std::unique_ptr<Peers> peers(new Peers(store, own_pulls, keeper));
   ExchangeOptions options;
   options.provider = config->provider;
   options.host = config->listen.host;
@@ -265,10 +266,16 @@ void Peers::announce_keys(const std::vector<std::string>& before) {
 }
 
 Status Peers::order(const std::string& node, const KeyOrder& order) {
+  WEFT_CHECK(ask(node, order, deadline_in(kSilenceMax)));
+  return {};
+}
+
+Result<std::vector<std::byte>> Peers::ask(const std::string& node, const PeerRequest& request, Deadline deadline) {
   const auto address = links_.address(node);
   if (!address) return Error{Errc::unreachable, "this node cannot call it"};
-  WEFT_CHECK(exchange_->call(*address, encode_request(order), deadline_in(kSilenceMax)));
-  return {};
+  WEFT_TRY(const auto answer, exchange_->call(*address, encode_request(request), deadline));
+  const auto head = answer->head();
+  return std::vector<std::byte>(head.begin(), head.end());
 }
 
 // The record of this node may be older than its key.

@@ -35,8 +35,9 @@ class Peers : public KeyFollower {
   // Listens, and rejects every call until begin(). Null for the provider "none". Errc::invalid,
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
   // All arguments outlive this. The location is read again from `live` for each swarm that the node joins.
-  // `own_pulls`: what other nodes may ask for.
-  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls);
+  // `own_pulls`: what other nodes may ask for. `keeper` keeps versions for them.
+  static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls,
+                                             VersionKeeper& keeper);
   ~Peers() override;
 
   Exchange& exchange() const { return *exchange_; }
@@ -58,13 +59,16 @@ class Peers : public KeyFollower {
   Status follow(const KeyOrder& order) override;
   // Orders the step from another node, and waits until it is done there. Errors as follow(), and Exchange::call().
   Status order(const std::string& node, const KeyOrder& order);
+  // Sends a small request to another node, and returns the head of its reply. Errc::unreachable: it is no member that
+  // this node can call. Others as Exchange::call().
+  Result<std::vector<std::byte>> ask(const std::string& node, const PeerRequest& request, Deadline deadline);
   bool is_self(const Member& member) const { return member.node == self_; }
   // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
   // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.
   bool holds_key(const Member& member) const;
 
  private:
-  Peers(Store& store, PulledFiles& own_pulls);
+  Peers(Store& store, PulledFiles& own_pulls, VersionKeeper& keeper);
   std::vector<Member> reachable();
   void announce_keys(const std::vector<std::string>& before);
   void wait_for_proofs(const std::string& forgotten);

@@ -79,6 +79,8 @@ Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, Daem
   for (const Member& member : members_with_key(parts))
     list.peers.push_back(
         {member.node, member.name, member.address, member.provider, utc_time(member.since_ns), member.since_ns});
+  for (const KnownNode& node : parts.registry.nodes())
+    if (!node.present) list.absent.push_back({node.node, node.name, utc_time(node.last_ns), node.last_ns});
   return list;
 }
 

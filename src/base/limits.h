@@ -195,6 +195,7 @@ inline constexpr std::size_t kWithdrawnMax = 4096;              // unclosed wind
 inline constexpr std::size_t kBasesPerRequestMax = 70;
 inline constexpr std::size_t kCodedCacheMax = 256U << 20U;  // bytes of coded chunks that a node keeps
 inline constexpr std::size_t kCodersKeptMax = 8;            // 8 MiB each, with their buffers
+inline constexpr std::size_t kHealthManifestsMax = 64;      // versions that one question about health names
 inline constexpr std::size_t kHoldersMax = 64;              // holders of one manifest in a directory
 
 // The control socket of a daemon. A connection that sends more is closed. Of connections, running handlers and received

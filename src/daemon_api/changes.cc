@@ -168,14 +168,19 @@ Status displace_versions(Store& store, ModelId model, const KeepRule& keep, cons
   return remove_all(names, Tagged::refused, true, remove, removed);
 }
 
+Status collect_unversioned(Store& store, bool dry_run, std::chrono::seconds drafts_kept, GcOutcome& outcome) {
+  WEFT_TRY(outcome.swept, sweep_assembled(store, dry_run));
+  const auto collect_drafts = dry_run ? old_drafts : remove_old_drafts;
+  WEFT_TRY(outcome.drafts, collect_drafts(store.path(), drafts_kept));
+  if (!dry_run) WEFT_CHECK(remove_old_pulls(store.directory() / kPullsFolder, drafts_kept));
+  return {};
+}
+
 Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::chrono::seconds drafts_kept,
                                   Progress& progress) {
   GcOutcome outcome;
   WEFT_TRY(outcome.report, store.gc(options, progress));
-  WEFT_TRY(outcome.swept, sweep_assembled(store, options.dry_run));
-  const auto collect_drafts = options.dry_run ? old_drafts : remove_old_drafts;
-  WEFT_TRY(outcome.drafts, collect_drafts(store.path(), drafts_kept));
-  if (!options.dry_run) WEFT_CHECK(remove_old_pulls(store.directory() / kPullsFolder, drafts_kept));
+  WEFT_CHECK(collect_unversioned(store, options.dry_run, drafts_kept, outcome));
   return outcome;
 }
 

@@ -55,7 +55,10 @@ Status displace_versions(Store& store, ModelId model, const KeepRule& keep, cons
 
 Status change_pin(Store& store, const PinRequest& request);
 
-// Runs gc of the store, then of assembled files, then of drafts that were not written for `drafts_kept`.
+// Frees what no version decides: assembled files that no version needs, and drafts and pulls that were not written for
+// `drafts_kept`. Adds to `outcome`.
+Status collect_unversioned(Store& store, bool dry_run, std::chrono::seconds drafts_kept, GcOutcome& outcome);
+// Runs gc of the store, then collect_unversioned().
 Result<GcOutcome> collect_garbage(Store& store, const GcOptions& options, std::chrono::seconds drafts_kept,
                                   Progress& progress);
 

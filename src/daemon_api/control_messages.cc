@@ -101,7 +101,7 @@ void fields(JsonFields& f, GcOutcome& m) {
   f("busy_packs", report.busy_packs)("dead_bytes", report.dead_bytes)("packs_waiting", report.packs_waiting);
   f("bytes_wanted", report.bytes_wanted)("stale_temporaries", report.stale_temporaries);
   f("assembled_files_removed", m.swept.files)("assembled_bytes_removed", m.swept.bytes);
-  f("drafts", m.drafts);
+  f("drafts", m.drafts)("undecided", m.undecided);
 }
 
 void fields(JsonFields& f, RepairRequest& m) {

@@ -23,6 +23,9 @@
 //   origin     {}                                               OriginReport
 //   peers      {}                                               PeerList
 //   rotate_key RotateKeyRequest                                 RotateKeyReport
+//   health     HealthRequest                                    HealthReport (health.h)
+//   node_drain NodeDrainRequest ProgressEvent                   NodeDrainReport
+//   node_remove NodeRemoveRequest                               NodeRemoveReport
 #pragma once
 
 #include <optional>
@@ -244,10 +247,22 @@ inline void fields(JsonFields& f, GcOptions& m) {
   f("dry_run", m.dry_run)("all", m.all);
 }
 
+// The reason why gc cannot tell what is needed.
+struct UndecidedVersion {
+  std::string version;  // its content is unknown; "": the list of versions is
+  std::string problem;  // one line
+  std::string command;  // resolves it
+};
+inline void fields(JsonFields& f, UndecidedVersion& m) {
+  f("version", m.version)("problem", m.problem)("command", m.command);
+}
+
 struct GcOutcome {
   GcReport report;
   AssembledSweep swept;
   std::vector<OldDraft> drafts{};  // removed drafts; with `dry_run`, those that gc would remove
+  // Reasons why gc freed no blobs of removed versions; it freed all the rest.
+  std::vector<UndecidedVersion> undecided{};
 };
 void fields(JsonFields& f, GcOutcome& m);
 
@@ -352,11 +367,53 @@ inline void fields(JsonFields& f, RotateKeyReport& m) {
   f("key", m.key)("before", m.before)("nodes", m.nodes)("away", m.away)("forgotten", m.forgotten);
 }
 
+// Moves the versions that only one node keeps to the origin or to other nodes.
+struct NodeDrainRequest {
+  std::string node;  // name or id; "": this one
+};
+inline void fields(JsonFields& f, NodeDrainRequest& m) {
+  f("node", m.node);
+}
+struct NodeDrainReport {
+  std::string node, name;
+  std::uint64_t versions = 0, bytes = 0;  // that were moved
+  std::vector<std::string> to;            // "the origin", and names of nodes
+};
+inline void fields(JsonFields& f, NodeDrainReport& m) {
+  f("node", m.node)("name", m.name)("versions", m.versions)("bytes", m.bytes)("to", m.to);
+}
+
+// Forgets an absent node.
+struct NodeRemoveRequest {
+  std::string node;    // name or id
+  bool force = false;  // removes the versions that only this node has, as lost
+};
+inline void fields(JsonFields& f, NodeRemoveRequest& m) {
+  f("node", m.node)("force", m.force);
+}
+struct NodeRemoveReport {
+  std::string node, name;
+  std::vector<std::string> lost;  // MODEL@NUMBER of the versions that were given up
+};
+inline void fields(JsonFields& f, NodeRemoveReport& m) {
+  f("node", m.node)("name", m.name)("lost", m.lost);
+}
+
+// A node that the cluster knows, and that is not a member now.
+struct AbsentNode {
+  std::string node, name, last;  // `last`: when it was last seen
+  std::uint64_t last_ns = 0;
+};
+inline void fields(JsonFields& f, AbsentNode& m) {
+  f("node", m.node)("name", m.name)("last", m.last)("last_ns", m.last_ns);
+}
+
 struct PeerList {
   std::vector<PeerEntry> peers;
+  std::vector<AbsentNode> absent{};
 };
 inline void fields(JsonFields& f, PeerList& m) {
-  f("peers", m.peers);
+  f("peers", m.peers)("absent", m.absent);
 }
 
 }  // namespace weft

@@ -67,6 +67,7 @@ enum class RecordKind : std::uint16_t {
   registry_moment,
   registry_mark,  // STORE/registry
   registry_claim,
+  registry_node,
 };
 
 // Returns a whole record. `seed` is the hash of the table and key that the record is bound to; 0: it is not bound.

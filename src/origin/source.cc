@@ -311,11 +311,21 @@ std::shared_ptr<BlobSource> origin_source(std::string path) {
 
 Result<bool> is_at_origin(const std::string& path, const std::string& known, const std::string& cluster,
                           const Digest& manifest, std::chrono::milliseconds patience) {
+  WEFT_TRY(const auto lacking, lacking_at_origin(path, known, cluster, {manifest}, patience));
+  return lacking.empty();
+}
+
+Result<std::vector<Digest>> lacking_at_origin(const std::string& path, const std::string& known,
+                                              const std::string& cluster, std::vector<Digest> manifests,
+                                              std::chrono::milliseconds patience) {
   BoundedCalls calls("origin " + path, 1);
-  return calls.call<bool>(
-      [path, known, cluster, manifest]() -> Result<bool> {
+  return calls.call<std::vector<Digest>>(
+      [path, known, cluster, asked = std::move(manifests)]() -> Result<std::vector<Digest>> {
         WEFT_TRY(const OriginDir dir, OriginDir::open_known(path, known, cluster));
-        return dir.places(manifest).ok() && dir.manifest(manifest).ok();
+        std::vector<Digest> lacking = asked;
+        std::erase_if(lacking, [&](const Digest& one) { return dir.places(one).ok() && dir.manifest(one).ok(); });
+        std::ranges::sort(lacking);
+        return lacking;
       },
       deadline_in(patience));
 }

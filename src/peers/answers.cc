@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "os/sys.h"
+#include "peers/health_facts.h"
 #include "peers/pack_windows.h"
 #include "weft/bytes/pack.h"
 #include "weft/bytes/run.h"
@@ -192,6 +193,14 @@ Result<PeerReply> PeerAnswers::answer(std::string_view node, const PeerRequest& 
   if (const auto* ask = std::get_if<PulledAsk>(&asked)) return reply_with(pulls_, *ask);
   if (const auto* order = std::get_if<KeyOrder>(&asked); order != nullptr && keys_ != nullptr) {
     WEFT_CHECK(keys_->follow(*order));
+    return PeerReply{};
+  }
+  if (const auto* ask = std::get_if<AskHealth>(&asked)) {
+    WEFT_TRY(const PeerHealth facts, health_facts(store_, *ask));
+    return PeerReply{encode_health(facts), {}};
+  }
+  if (const auto* keep = std::get_if<KeepVersion>(&asked); keep != nullptr && keeper_ != nullptr) {
+    WEFT_CHECK(keeper_->keep(*keep));
     return PeerReply{};
   }
   return Error{Errc::unsupported, "this node takes no part in that"};

@@ -1,7 +1,7 @@
 // Answers the requests of other daemons: manifests, digests, local verified bytes, announcements, holders of versions,
-// bytes of pulls, which are not verified, and orders about the cluster's key. Requests of swarms go to a SwarmServer.
-// Every other request is answered at once: the exchange bounds the calls in work and the windows of the answers
-// (src/net/calls/incoming.h).
+// bytes of pulls, which are not verified, orders about the cluster's key, and facts of this node's health. Requests of
+// swarms go to a SwarmServer. Every other request is answered at once: the exchange bounds the calls in work and the
+// windows of the answers (src/net/calls/incoming.h).
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,22 @@
 
 namespace weft {
 
+// Keeps versions for other nodes. Any thread.
+class VersionKeeper {
+ public:
+  virtual ~VersionKeeper() = default;
+  // Begins to fetch the whole version and to pin it, and returns at once. Errc::busy: too many versions wait.
+  virtual Status keep(const KeepVersion& version) = 0;
+};
+
 // Any thread.
 class PeerAnswers final : public PeerServer {
  public:
-  // The arguments outlive this. Without `pulls` there are none, and without `keys` no order about keys is followed.
+  // The arguments outlive this. Without `pulls` there are none, without `keys` no order about keys is followed, and
+  // without `keeper` no version is kept.
   PeerAnswers(Store& store, PeerDirectory& directory, PeerCoding& coding, PulledFiles* pulls = nullptr,
-              KeyFollower* keys = nullptr)
-      : store_(store), directory_(directory), coding_(coding), pulls_(pulls), keys_(keys) {}
+              KeyFollower* keys = nullptr, VersionKeeper* keeper = nullptr)
+      : store_(store), directory_(directory), coding_(coding), pulls_(pulls), keys_(keys), keeper_(keeper) {}
 
   // Starts to answer. Before begin() and after end() every call fails with Errc::unreachable. Without `swarms`,
   // requests of swarms fail with Errc::unsupported.
@@ -53,6 +62,7 @@ class PeerAnswers final : public PeerServer {
   PeerCoding& coding_;
   PulledFiles* const pulls_;
   KeyFollower* const keys_;
+  VersionKeeper* const keeper_;
   SharedMutex gate_;
   LocalBytes* bytes_ WEFT_GUARDED_BY(gate_) = nullptr;
   SwarmServer* swarms_ WEFT_GUARDED_BY(gate_) = nullptr;

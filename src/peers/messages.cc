@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "peers/message_tables.h"
+#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -89,6 +90,16 @@ struct Packer {
     return finish(wire::What::KeyOrder,
                   wire::CreateKeyOrder(builder, static_cast<std::uint8_t>(order.step), name, key));
   }
+  flatbuffers::Offset<wire::Request> operator()(const AskHealth& ask) const {
+    std::vector<wire::Digest> manifests;
+    for (const Digest& manifest : ask.manifests) manifests.push_back(packed(manifest));
+    const auto placed = manifests.empty() ? 0 : builder.CreateVectorOfStructs(manifests);
+    return finish(wire::What::Health, wire::CreateHealth(builder, placed));
+  }
+  flatbuffers::Offset<wire::Request> operator()(const KeepVersion& keep) const {
+    const auto model = builder.CreateString(keep.model);
+    return finish(wire::What::Keep, wire::CreateKeep(builder, model, keep.number));
+  }
 
  private:
   template <class Table>
@@ -154,6 +165,24 @@ Result<PeerRequest> unpacked(const wire::KeyOrder& table) {
   return PeerRequest(std::move(order));
 }
 
+Result<PeerRequest> unpacked(const wire::Health& table) {
+  AskHealth ask;
+  if (table.manifests() == nullptr) return PeerRequest(std::move(ask));
+  if (table.manifests()->size() > limits::kHealthManifestsMax)
+    return refused(
+        fmt::format("expected at most {} manifests, got {}", limits::kHealthManifestsMax, table.manifests()->size()));
+  for (const wire::Digest* manifest : *table.manifests()) ask.manifests.push_back(unpacked(*manifest->bytes()));
+  return PeerRequest(std::move(ask));
+}
+
+Result<PeerRequest> unpacked(const wire::Keep& table) {
+  KeepVersion keep{table.model()->str(), table.number()};
+  if (const Status name = check_model_name(keep.model); !name.ok()) return refused(name.error().message);
+  if (keep.number == 0 || keep.number > limits::kVersionNumberMax)
+    return refused(fmt::format("a version of number {}", keep.number));
+  return PeerRequest(std::move(keep));
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_request(const PeerRequest& request) {
@@ -186,6 +215,8 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes) {
   }
   if (const auto* pulled = request.what_as_Pulled()) return unpacked(*pulled);
   if (const auto* order = request.what_as_KeyOrder()) return unpacked(*order);
+  if (const auto* health = request.what_as_Health()) return unpacked(*health);
+  if (const auto* keep = request.what_as_Keep()) return unpacked(*keep);
   return refused("a request of an unknown kind");
 }
 
@@ -198,6 +229,25 @@ std::vector<std::byte> encode_holders(const std::vector<std::string>& nodes) {
 Result<std::vector<std::string>> decode_holders(std::span<const std::byte> bytes) {
   WEFT_TRY(const auto verified, Verified<wire::Holders>::make(bytes));
   return peer_tables::ids_of(*(*verified).nodes(), limits::kHoldersMax);
+}
+
+std::vector<std::byte> encode_health(const PeerHealth& facts) {
+  Builder builder;
+  const auto states = builder.CreateVector(facts.states);
+  builder.Finish(wire::CreatePeerHealth(builder, facts.clock_ns, facts.free_bytes, facts.disk_bytes,
+                                        facts.reserve_bytes, facts.unsaved, states));
+  return bytes_of(builder);
+}
+
+Result<PeerHealth> decode_health(std::span<const std::byte> bytes, const AskHealth& ask) {
+  WEFT_TRY(const auto verified, Verified<wire::PeerHealth>::make(bytes));
+  const wire::PeerHealth& table = *verified;
+  PeerHealth facts{table.clock_ns(),      table.free_bytes(), table.disk_bytes(),
+                   table.reserve_bytes(), table.unsaved(),    {}};
+  if (table.states() != nullptr) facts.states.assign(table.states()->begin(), table.states()->end());
+  if (facts.states.size() > ask.manifests.size() || facts.states.empty() != ask.manifests.empty())
+    return refused(fmt::format("{} states of {} versions", facts.states.size(), ask.manifests.size()));
+  return facts;
 }
 
 std::vector<std::byte> encode_given(std::span<const std::uint32_t> sizes) {

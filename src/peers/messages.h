@@ -62,10 +62,19 @@ struct Announce {
 struct AskHolders {
   Digest manifest;
 };
+struct AskHealth {
+  std::vector<Digest> manifests = {};  // limits::kHealthManifestsMax at most
+  bool operator==(const AskHealth&) const = default;
+};
+struct KeepVersion {
+  std::string model;  // check_model_name() accepts it
+  std::uint64_t number = 0;
+  bool operator==(const KeepVersion&) const = default;
+};
 // PulledAsk: check_pulled() accepts it. KeyOrder: a known step, a name of hexadecimal digits, and a key of
 // limits::kKeyFileMax bytes at most exactly if the step is `accept`.
-using PeerRequest =
-    std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk, KeyOrder>;
+using PeerRequest = std::variant<AskManifest, AskChunks, AskBytes, Announce, AskHolders, Join, Want, PulledAsk,
+                                 KeyOrder, AskHealth, KeepVersion>;
 
 std::vector<std::byte> encode_request(const PeerRequest& request);
 // Errc::invalid if the bytes are no request, or one of an unknown kind.
@@ -74,6 +83,23 @@ Result<PeerRequest> decode_request(std::span<const std::byte> bytes);
 // The answer to AskHolders: ids of nodes, at most limits::kHoldersMax, each once.
 std::vector<std::byte> encode_holders(const std::vector<std::string>& nodes);
 Result<std::vector<std::string>> decode_holders(std::span<const std::byte> bytes);
+
+// The state of a version on a node: it has all bytes of the version; its list of versions that are not at the origin
+// lacks this one, which says something about its own versions only; the bytes stay, because the version is pinned.
+inline constexpr std::uint8_t kStateWhole = 1, kStateSaved = 2, kStatePinned = 4;
+
+// The answer to AskHealth.
+struct PeerHealth {
+  std::uint64_t clock_ns = 0;
+  std::uint64_t free_bytes = 0, disk_bytes = 0;
+  std::uint64_t reserve_bytes = 0;
+  std::uint64_t unsaved = 0;
+  std::vector<std::uint8_t> states = {};  // of the first manifests: bits kState…
+  bool operator==(const PeerHealth&) const = default;
+};
+std::vector<std::byte> encode_health(const PeerHealth& facts);
+// Errc::invalid: more states than manifests, or no state of any.
+Result<PeerHealth> decode_health(std::span<const std::byte> bytes, const AskHealth& ask);
 
 // The table at the start of the head of an answer to AskBytes with bases: how many bytes each chunk takes.
 struct GivenChunks {

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "weft/model/manifest.h"
+#include "peers/health_facts.h"
 #include "weft/store/walk.h"
 
 namespace weft {
@@ -139,22 +139,6 @@ std::vector<Digest> PeerNews::due(Clock::time_point Version::*at) {
   return out;
 }
 
-// True if the manifest and all blobs of the version are local.
-bool PeerNews::is_whole(const Digest& manifest) const {
-  const auto bytes = parts_.store.open_manifest(manifest);
-  if (!bytes.ok()) return false;
-  const auto decoded = decode_manifest((*bytes)->bytes());
-  if (!decoded.ok()) return false;
-  Renewed renewed(parts_.store);
-  for (const File& file : decoded->files)
-    for (const Extent& extent : file.extents) {
-      if (worker_.ending()) return false;
-      const auto now = renewed.get();
-      if (extent.id.length > 0 && (!now.ok() || !(*now)->find_blob(extent.id).ok())) return false;
-    }
-  return true;
-}
-
 // Fetched blobs enter the index some seconds after their last chunk, and a manifest may be on its way. So a version is
 // surveyed again when twice the time since its last change has passed.
 void PeerNews::survey(const Digest& manifest) {
@@ -165,7 +149,7 @@ void PeerNews::survey(const Digest& manifest) {
     if (found == versions_.end()) return;
     found->second.survey_at = begun + (begun - found->second.changed);
   }
-  const bool whole = is_whole(manifest);
+  const bool whole = holds_whole(parts_.store, manifest, [this] { return worker_.ending(); });
   if (worker_.ending()) return;
   const MutexLock lock(mutex_);
   const auto found = versions_.find(manifest);

@@ -69,7 +69,6 @@ class PeerNews {
   Result<std::vector<Digest>> manifests_of_others() const;
   std::vector<Digest> due(Clock::time_point Version::*at) WEFT_EXCLUDES(mutex_);
   void survey(const Digest& manifest) WEFT_EXCLUDES(mutex_);
-  bool is_whole(const Digest& manifest) const;
   void tell(const Digest& manifest) WEFT_EXCLUDES(mutex_);
   bool tell(const std::string& node, const Announce& news) WEFT_EXCLUDES(mutex_);
   bool is_active() const WEFT_EXCLUDES(mutex_);

@@ -149,7 +149,16 @@ class ClusterRegistry final : public Registry {
     return claim_in_etcd(own_, {store_.cluster()->node, options_.self.name}, key, options_.lease, show);
   }
   std::vector<Member> members() const override { return mirror_.members(); }
-  std::vector<Member> left_members() const override { return mirror_.left_members(); }
+  Result<std::chrono::nanoseconds> probe() override {
+    const auto begun = Clock::now();
+    WEFT_CHECK(client_.range({{keys_.meta(), {}}, 0, 0, false, false}));
+    return Clock::now() - begun;
+  }
+  std::vector<KnownNode> nodes() const override { return mirror_.nodes(); }
+  Status forget_node(const std::string& node) override {
+    WEFT_CHECK(check_connected());
+    return delete_record(node);
+  }
   void set_key_proof(std::string proof) override { membership_.set_key_proof(std::move(proof)); }
   RegistryStatus status() const override {
     RegistryStatus status;
@@ -198,11 +207,23 @@ class ClusterRegistry final : public Registry {
   // Errc::absent: another node published the removed version.
   Status check_kept_here(const VersionRow& row) {
     if (!row.removed || row.publisher == store_.cluster()->node) return {};
-    const std::vector<Member> members = mirror_.members();
-    const auto member = std::ranges::find(members, row.publisher, &Member::node);
     return Error{Errc::absent,
                  fmt::format("{}: only the node that published it may still have its content; run this command on {}",
-                             spec_of(row), member == members.end() ? "node " + row.publisher : member->name)};
+                             spec_of(row), name_of_node(*this, row.publisher))};
+  }
+
+  // A node that joins again at the same time puts its record again with the next lease or some minutes later.
+  Status delete_record(const std::string& node) {
+    const auto known = nodes();
+    const auto found = std::ranges::find(known, node, &KnownNode::node);
+    if (found == known.end()) return Error{Errc::not_found, fmt::format("the cluster knows no node {}", node)};
+    if (found->present) return Error{Errc::busy, fmt::format("{} is a member of the cluster", found->name)};
+    etcd::Txn txn;
+    txn.compares.push_back({{keys_.member(node), {}}, etcd::Target::version, etcd::Relation::equal, 0});
+    txn.then.emplace_back(etcd::Delete{{keys_.node(node), {}}});
+    WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
+    if (answer.succeeded) return {};
+    return Error{Errc::busy, fmt::format("{} has just come back to the cluster", found->name)};
   }
 
   // Makes a change, and waits until this node's store shows it.

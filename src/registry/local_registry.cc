@@ -1,4 +1,6 @@
 // The registry of a node without a cluster: its store.
+#include <algorithm>
+
 #include "os/sys.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/snapshot.h"
@@ -64,6 +66,16 @@ class LocalRegistry final : public Registry {
 };
 
 }  // namespace
+
+Status Registry::forget_node(const std::string& /*node*/) {
+  return Error{Errc::unsupported, "this node belongs to no cluster: it knows no other nodes"};
+}
+
+std::string name_of_node(const Registry& registry, const std::string& node) {
+  const auto known = registry.nodes();
+  const auto found = std::ranges::find(known, node, &KnownNode::node);
+  return found == known.end() || found->name.empty() ? "node " + node : found->name;
+}
 
 std::unique_ptr<Registry> local_registry(Store& store, FlushRecords& memory) {
   return std::make_unique<LocalRegistry>(store, memory);

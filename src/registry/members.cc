@@ -12,12 +12,14 @@ Worker::Pause renew_every(std::chrono::seconds lease) {
   return Worker::Pause(lease) / 4;
 }
 
+constexpr std::uint64_t kSeenAgainNs = 600'000'000'000;  // between two puts of a node's record
+
 }  // namespace
 
 void MemberList::reset(const std::vector<std::pair<std::uint64_t, Member>>& members) {
   std::lock_guard lock(mutex_);
-  for (auto& [node, known] : known_) known = {0, std::nullopt, std::move(known.last)};
-  for (const auto& [revision, member] : members) known_[member.node] = {revision, member, member};
+  for (auto& [node, known] : known_) known = {};
+  for (const auto& [revision, member] : members) known_[member.node] = {revision, member};
 }
 
 bool MemberList::set(std::uint64_t revision, const std::string& node, std::optional<Member> member) {
@@ -25,7 +27,6 @@ bool MemberList::set(std::uint64_t revision, const std::string& node, std::optio
   auto at = known_.find(node);
   if (at != known_.end() && at->second.revision >= revision) return false;
   Known& known = known_[node];
-  if (member) known.last = *member;
   known.revision = revision;
   known.member = std::move(member);
   return true;
@@ -39,12 +40,32 @@ std::vector<Member> MemberList::list() const {
   return out;
 }
 
-std::vector<Member> MemberList::left() const {
+void MemberList::reset_nodes(std::vector<KnownNode> nodes) {
   std::lock_guard lock(mutex_);
-  std::vector<Member> out;
-  for (const auto& [node, known] : known_)
-    if (!known.member && !known.last.node.empty()) out.push_back(known.last);
-  return out;
+  nodes_.clear();
+  for (KnownNode& node : nodes) nodes_[node.node] = std::move(node);
+}
+
+void MemberList::set_node(const std::string& node, std::optional<KnownNode> record) {
+  std::lock_guard lock(mutex_);
+  if (record)
+    nodes_[node] = *std::move(record);
+  else
+    nodes_.erase(node);
+}
+
+std::vector<KnownNode> MemberList::nodes() const {
+  std::lock_guard lock(mutex_);
+  std::map<std::string, KnownNode> out = nodes_;
+  for (const auto& [node, known] : known_) {
+    if (!known.member) continue;
+    KnownNode& one = out[node];
+    if (one.first_ns == 0) one.first_ns = known.member->since_ns;
+    one = {node, known.member->name, known.member->address, one.first_ns, now_ns(), true};
+  }
+  std::vector<KnownNode> list;
+  for (auto& [node, one] : out) list.push_back(std::move(one));
+  return list;
 }
 
 Membership::Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease,
@@ -57,7 +78,10 @@ Membership::Membership(etcd::Client& client, const RegistryKeys& keys, std::chro
 
 void Membership::end() {
   worker_.end();
-  if (const std::uint64_t lease = std::exchange(lease_, 0); lease != 0) static_cast<void>(client_.revoke_lease(lease));
+  const std::uint64_t lease = std::exchange(lease_, 0);
+  if (lease == 0) return;
+  static_cast<void>(client_.revoke_lease(lease));
+  static_cast<void>(put_record(put_));
 }
 
 void Membership::begin(Member self) {
@@ -97,15 +121,37 @@ Status Membership::put(const Member& self, std::uint64_t lease) {
   return {};
 }
 
+// Puts the record of this node. The first put after the start keeps the time when the node first joined.
+Status Membership::put_record(const Member& self) {
+  const std::string key = keys_.node(self.node);
+  KnownNode record{self.node, self.name, self.address, record_.first_ns, now_ns()};
+  if (record_.node.empty()) {
+    WEFT_TRY(const etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
+    if (!answer.items.empty())
+      if (const auto before = open_node(answer.items[0].value, keys_.bound(key)); before.ok())
+        record.first_ns = before->first_ns;
+    if (record.first_ns == 0) record.first_ns = record.last_ns;
+  }
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, seal(record, keys_.bound(key)), 0});
+  WEFT_CHECK(client_.txn(txn));
+  record_ = std::move(record);
+  return {};
+}
+
 // Renews the lease. If the lease has expired, its key is gone too, so takes a new lease and puts the key again.
 Status Membership::renew(const Member& self) {
   if (lease_ != 0) {
     WEFT_TRY(etcd::LeaseAnswer answer, client_.keep_alive(lease_));
-    if (answer.ttl_s != 0) return self == put_ ? Status{} : put(self, lease_);
+    if (answer.ttl_s != 0) {
+      if (now_ns() - record_.last_ns > kSeenAgainNs) WEFT_CHECK(put_record(self));
+      return self == put_ ? Status{} : put(self, lease_);
+    }
     lease_ = 0;
   }
   WEFT_TRY(etcd::LeaseAnswer granted, client_.grant_lease(static_cast<std::uint64_t>(ttl_.count())));
-  return put(self, granted.id);
+  WEFT_CHECK(put(self, granted.id));
+  return put_record(self);
 }
 
 Result<Worker::Pause> Membership::round() {

@@ -1,4 +1,5 @@
-// The members of the cluster, and this node's membership: a key under a lease that the node renews.
+// The members of the cluster, the nodes that it knows, and this node's membership: a key under a lease that the node
+// renews, and a record without a lease.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +26,19 @@ class MemberList {
   // one of the node has no effect.
   bool set(std::uint64_t revision, const std::string& node, std::optional<Member> member);
   std::vector<Member> list() const;
-  std::vector<Member> left() const;  // members that have left, as they were last
+  // As the two above, of the records of nodes.
+  void reset_nodes(std::vector<KnownNode> nodes);
+  void set_node(const std::string& node, std::optional<KnownNode> record);
+  std::vector<KnownNode> nodes() const;  // members too whose record is not known yet
 
  private:
   struct Known {
     std::uint64_t revision = 0;
     std::optional<Member> member;  // empty: it has left
-    Member last = {};              // without a node: it was no member
   };
   mutable std::mutex mutex_;
-  std::map<std::string, Known> known_;  // guarded by mutex_
+  std::map<std::string, Known> known_;      // guarded by mutex_
+  std::map<std::string, KnownNode> nodes_;  // guarded by mutex_
 };
 
 // Renews the lease in the background, or takes a new one if it is lost. Calls `asked` each time with whether etcd
@@ -53,6 +57,7 @@ class Membership {
   Result<Worker::Pause> round();
   Status renew(const Member& self);
   Status put(const Member& self, std::uint64_t lease);
+  Status put_record(const Member& self);
   Member self() const;
   etcd::Client& client_;
   const RegistryKeys& keys_;
@@ -64,6 +69,7 @@ class Membership {
   // Used by the worker, and by end() after the worker:
   std::uint64_t lease_ = 0;  // 0: no lease
   Member put_;               // as it is in etcd under the lease
+  KnownNode record_;         // as it is in etcd; without a node before the first put
   Worker worker_;
 };
 

@@ -176,6 +176,23 @@ Status Mirror::read_members() {
   return {};
 }
 
+Status Mirror::read_nodes() {
+  WEFT_TRY(etcd::RangeAnswer answer, parts_.client.range({parts_.keys.all(KeyKind::node), 0, 0, false, false}));
+  std::vector<KnownNode> nodes;
+  for (const etcd::KeyValue& item : answer.items) {
+    auto key = parts_.keys.parse(item.key);
+    auto node = open_node(item.value, parts_.keys.bound(item.key));
+    if (!key.ok() || !node.ok()) {
+      refuse(key.ok() ? node.error() : key.error());
+      continue;
+    }
+    node->node = key->name;
+    nodes.push_back(std::move(node).value());
+  }
+  members_.reset_nodes(std::move(nodes));
+  return {};
+}
+
 // Gives a registry that was set back what it has lost and this store has: the next numbers of models, which other nodes
 // would use again, and later messages and metrics, which other nodes would not have. If etcd refuses, for lack of space
 // for instance, it refuses changes of the other nodes too, so the mirror goes on.
@@ -225,6 +242,7 @@ Result<std::uint64_t> Mirror::read_list() {
 // report a member that joined in between.
 Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
+  WEFT_CHECK(read_nodes());
   {
     std::lock_guard lock(mutex_);
     ++status_.watches;
@@ -275,9 +293,9 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto key = parts_.keys.parse(event.item.key);
   if (!key.ok()) return refuse(key.error());
   // A head and a use of a token are no marks: two histories may contain equal ones. Members and claims come and go with
-  // their leases.
+  // their leases, and the records of nodes are put again.
   const bool is_mark = key->kind != KeyKind::head && key->kind != KeyKind::member && key->kind != KeyKind::claim &&
-                       key->kind != KeyKind::join;
+                       key->kind != KeyKind::join && key->kind != KeyKind::node;
   if (is_mark) keep_newest(batch.mark, event);
   switch (key->kind) {
     case KeyKind::version:
@@ -293,6 +311,8 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return;
     case KeyKind::member:
       return read_member(event, *key, batch);
+    case KeyKind::node:
+      return read_node(event, *key);
     case KeyKind::head:
       return parts_.own.saw_head(key->model, event);
     case KeyKind::barrier:
@@ -315,6 +335,14 @@ void Mirror::read_member(const etcd::Event& event, const RegistryKey& key, Batch
   if (!member.ok()) return refuse(member.error());
   member->node = key.name;
   batch.members = members_.set(event.item.mod_revision, key.name, std::move(member).value()) || batch.members;
+}
+
+void Mirror::read_node(const etcd::Event& event, const RegistryKey& key) {
+  if (event.deleted) return members_.set_node(key.name, std::nullopt);
+  auto node = open_node(event.item.value, parts_.keys.bound(event.item.key));
+  if (!node.ok()) return refuse(node.error());
+  node->node = key.name;
+  members_.set_node(key.name, std::move(node).value());
 }
 
 // Commits all but the last part of a large batch, and returns the number of changes committed. Changes of one etcd

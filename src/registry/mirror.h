@@ -56,7 +56,7 @@ class Mirror {
   Status wait_for(std::uint64_t revision, Clock::time_point deadline);
   void wait_until_tried(Clock::time_point deadline) const;  // waits for a try after the start or the last watch
   std::vector<Member> members() const { return members_.list(); }
-  std::vector<Member> left_members() const { return members_.left(); }
+  std::vector<KnownNode> nodes() const { return members_.nodes(); }
   void fill(RegistryStatus& status) const;
 
  private:
@@ -64,6 +64,7 @@ class Mirror {
   Status session();  // from connecting to the first failure
   Status agree(etcd::Header& header);
   Status read_members();
+  Status read_nodes();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
   Result<std::uint64_t> read_list();  // returns the revision of the list
@@ -86,6 +87,7 @@ class Mirror {
   };
   void read_event(const etcd::Event& event, Batch& batch);
   void read_member(const etcd::Event& event, const RegistryKey& key, Batch& batch);
+  void read_node(const etcd::Event& event, const RegistryKey& key);
   Result<std::size_t> apply_all_but_last(const Batch& batch);
   Status apply(Batch& batch);
   Status apply(std::span<const MirrorChange> changes, std::uint64_t revision);

@@ -48,9 +48,9 @@ std::string_view claim_digits(std::string_view text) {
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
-      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone},
-      {"t/", KeyKind::tag},    {"n/", KeyKind::member},  {"b/", KeyKind::barrier},
-      {"d/", KeyKind::memory}, {"c/", KeyKind::claim},   {"j/", KeyKind::join}};
+      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
+      {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory},    {"c/", KeyKind::claim},
+      {"j/", KeyKind::join},   {"k/", KeyKind::node}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -82,6 +82,8 @@ etcd::Keys RegistryKeys::all(KeyKind kind) const {
       return etcd::prefixed(root_ + "d/");
     case KeyKind::tag:
       return etcd::prefixed(root_ + "t/");
+    case KeyKind::node:
+      return etcd::prefixed(root_ + "k/");
     default:
       return etcd::prefixed(root_ + "n/");
   }
@@ -126,7 +128,7 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   if (!kind) return refused(key, "weft has no such keys");
   out.kind = *kind;
   rest.remove_prefix(2);
-  if (out.kind == KeyKind::member || out.kind == KeyKind::barrier) {
+  if (out.kind == KeyKind::member || out.kind == KeyKind::barrier || out.kind == KeyKind::node) {
     if (!parse_uuid(rest)) return refused(key, "expected the uuid of a node");
     out.name = rest;
     return out;

@@ -9,6 +9,8 @@
 //                                deleted with it, or once the bytes are on a disk
 //   t/<model>@<tag>              a tag
 //   n/<node>                     a member, under its lease
+//   k/<node>                     a node that the cluster knows, present or absent: put by the node, deleted when it is
+//                                forgotten
 //   b/<node>                     a barrier: put to learn when the watch has received it; the value is random
 //   c/<digits>                   a claim: the node that has it, under a lease of its own
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
@@ -40,14 +42,15 @@ enum class KeyKind : std::uint8_t {
   barrier,
   claim,
   removals,
-  join
+  join,
+  node
 };
 
 struct RegistryKey {
   KeyKind kind = KeyKind::meta;
   std::string model;         // head, version, tombstone, memory, tag
   std::uint64_t number = 0;  // version, tombstone, memory
-  std::string name;          // tag; member, barrier: the node; claim: its digits
+  std::string name;          // tag; member, barrier, node: the node; claim: its digits
 };
 
 class RegistryKeys {
@@ -57,7 +60,7 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag or member
+  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, member or node
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
   std::string head(std::string_view model) const;
@@ -66,6 +69,7 @@ class RegistryKeys {
   std::string memory(std::string_view model, std::uint64_t number) const;
   std::string tag(std::string_view model, std::string_view tag) const;
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
+  std::string node(std::string_view node) const { return root_ + "k/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }
   std::string claim(std::string_view digits) const { return root_ + "c/" + std::string(digits); }
   etcd::Keys claim_line(std::string_view digits) const { return etcd::prefixed(claim(digits) + "/w/"); }

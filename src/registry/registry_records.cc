@@ -68,6 +68,12 @@ void fields(F& f, Member& m) {
 }
 
 template <class F>
+void fields(F& f, KnownNode& m) {
+  using T = wire::Node;
+  f(T::VT_NAME, m.name)(T::VT_ADDRESS, m.address)(T::VT_FIRST_NS, m.first_ns)(T::VT_LAST_NS, m.last_ns);
+}
+
+template <class F>
 void fields(F& f, ClaimHolder& m) {
   using T = wire::Claim;
   f(T::VT_NODE, m.node)(T::VT_NAME, m.name)(T::VT_SINCE_NS, m.since_ns);
@@ -164,6 +170,10 @@ std::vector<std::byte> seal(const Member& member, std::string_view bound) {
   return seal_as(RecordKind::registry_member, member, bound);
 }
 
+std::vector<std::byte> seal(const KnownNode& node, std::string_view bound) {
+  return seal_as(RecordKind::registry_node, node, bound);
+}
+
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound) {
   return seal_as(RecordKind::registry_claim, holder, bound);
 }
@@ -227,6 +237,14 @@ Result<Member> open_member(std::span<const std::byte> value, std::string_view bo
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
       return refused_record(bound, "the facts of a member are out of bounds");
   return member;
+}
+
+Result<KnownNode> open_node(std::span<const std::byte> value, std::string_view bound) {
+  WEFT_TRY(auto node, (open<wire::Node, KnownNode>(RecordKind::registry_node, value, bound)));
+  for (const std::string* text : {&node.name, &node.address})
+    if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
+      return refused_record(bound, "the facts of a node are out of bounds");
+  return node;
 }
 
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound) {

@@ -17,8 +17,8 @@
 
 namespace weft {
 
-// 14: versions have the nodes of safetensors/, with a link for each published file there
-inline constexpr std::uint32_t kRegistryFormat = 14;
+// 15: the nodes of the cluster have records that outlive their leases
+inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -50,7 +50,8 @@ std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound);
 std::vector<std::byte> seal(const MirroredVersion& version, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view bound);
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
-std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
+std::vector<std::byte> seal(const Member& member, std::string_view bound);   // without `node`
+std::vector<std::byte> seal(const KnownNode& node, std::string_view bound);  // without `node` and `present`
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
 std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
 
@@ -60,6 +61,7 @@ Result<MirroredVersion> open_version(std::span<const std::byte> value, std::stri
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
+Result<KnownNode> open_node(std::span<const std::byte> value, std::string_view bound);
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);
 
 // The content of the file STORE/registry.

@@ -722,9 +722,14 @@ TEST_CASE("cluster: members come, are seen, and go") {
   auto members = a->registry().members();
   CHECK(members[0].node != members[1].node);
   for (const Member& member : members) CHECK(member.key_proof == "proof of " + member.name);
-  CHECK(a->registry().left_members().empty());
+  const auto present = [](const std::vector<KnownNode>& nodes) {
+    return std::ranges::count_if(nodes, [](const KnownNode& node) { return node.present; });
+  };
+  CHECK(present(a->registry().nodes()) == 2);
+  const std::string node_b = b->store().cluster()->node;
+  CHECK(a->registry().forget_node(node_b).error().code == Errc::busy);
   b->registry().set_key_proof("another proof");
-  const auto proof_of_b = [node = b->store().cluster()->node](const std::vector<Member>& of) {
+  const auto proof_of_b = [node = node_b](const std::vector<Member>& of) {
     const auto found = std::ranges::find(of, node, &Member::node);
     return found == of.end() ? std::string("none") : found->key_proof;
   };
@@ -732,12 +737,43 @@ TEST_CASE("cluster: members come, are seen, and go") {
   CHECK(a->registry().members().size() == 2);
   b.reset();
   CHECK(eventually([&] { return a->registry().members().size() == 1; }));
-  CHECK(a->registry().left_members().size() == 1);
-  CHECK(proof_of_b(a->registry().left_members()) == "another proof");
+  CHECK(a->registry().nodes().size() == 2);
+  CHECK(present(a->registry().nodes()) == 1);
+  CHECK(name_of_node(a->registry(), node_b).ends_with("b"));
   b = world.node("b");
   CHECK(eventually([&] { return a->registry().members().size() == 2; }));
-  CHECK(a->registry().left_members().empty());
+  CHECK(present(a->registry().nodes()) == 2);
   CHECK(proof_of_b(a->registry().members()).starts_with("proof of "));
+}
+
+TEST_CASE("cluster: a node is known by its name after it and all others have ended, until it is forgotten") {
+  World world;
+  std::string node_b;
+  std::uint64_t first_ns = 0;
+  {
+    auto a = world.node("a");
+    auto b = world.node("b");
+    node_b = b->store().cluster()->node;
+    const auto is_recorded = [&] {
+      const auto nodes = a->registry().nodes();
+      const auto found = std::ranges::find(nodes, node_b, &KnownNode::node);
+      first_ns = found == nodes.end() ? 0 : found->first_ns;
+      return first_ns != 0;
+    };
+    CHECK(eventually(is_recorded));
+  }
+  auto a = world.node("a");
+  REQUIRE(eventually([&] { return a->registry().nodes().size() == 2; }));
+  const auto nodes = a->registry().nodes();
+  const auto found = std::ranges::find(nodes, node_b, &KnownNode::node);
+  REQUIRE(found != nodes.end());
+  CHECK_FALSE(found->present);
+  CHECK(found->name.ends_with("b"));
+  CHECK(found->last_ns >= found->first_ns);
+  CHECK(a->registry().forget_node(node_b).ok());
+  CHECK(eventually([&] { return a->registry().nodes().size() == 1; }));
+  CHECK(name_of_node(a->registry(), node_b) == "node " + node_b);
+  CHECK(a->registry().forget_node(node_b).error().code == Errc::not_found);
 }
 
 TEST_CASE("cluster: a store of another cluster, or with versions of its own, does not join") {

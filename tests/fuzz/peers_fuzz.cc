@@ -19,6 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzzing::require(std::get<Want>(*again) == *want, "a want encodes to itself");
     if (const auto* order = std::get_if<KeyOrder>(&*request))
       fuzzing::require(std::get<KeyOrder>(*again) == *order, "an order about a key encodes to itself");
+    if (const auto* health = std::get_if<AskHealth>(&*request))
+      fuzzing::require(std::get<AskHealth>(*again) == *health, "a question about health encodes to itself");
+    if (const auto* keep = std::get_if<KeepVersion>(&*request))
+      fuzzing::require(std::get<KeepVersion>(*again) == *keep, "a version to keep encodes to itself");
     if (const auto* pulled = std::get_if<PulledAsk>(&*request)) {
       fuzzing::require(std::get<PulledAsk>(*again) == *pulled, "a question about a pull encodes to itself");
       if (const auto got = decode_received(bytes, *pulled); got.ok())
@@ -34,6 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto nodes = decode_holders(bytes); nodes.ok())
     fuzzing::require(decode_holders(encode_holders(*nodes)).value() == *nodes, "holders encode to themselves");
+  const AskHealth health{std::vector<Digest>(3)};
+  if (const auto facts = decode_health(bytes, health); facts.ok())
+    fuzzing::require(decode_health(encode_health(*facts), health).value() == *facts, "facts encode to themselves");
   static_cast<void>(decode_digests(bytes));
   const PulledAsk pulled{std::string(32, 'a'), "a", {}, (size / 4) * kPieceBytes + 1, 0, 9};
   if (const auto got = decode_received(bytes, pulled); got.ok())

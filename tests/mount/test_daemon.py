@@ -182,12 +182,28 @@ def test_status(daemon, store, small_model):
     assert status["pid"] == daemon.pid
     assert status["registry"]["kind"] == "local"
     assert f"pid: {daemon.pid}" in store.weft("status", "--all").stdout
-    assert store.json("peers") == {"peers": []}
+    assert store.json("peers") == {"peers": [], "absent": []}
     daemon.stop()
     assert store.json("status")["daemon"] is None
     assert "daemon    none" in store.weft("status", "--all").stdout
     refused = store.weft("peers", check=False)
     assert refused.returncode == 1 and "no daemon runs" in refused.stderr
+
+
+def test_health_of_one_machine(daemon, store, small_model):
+    """With weftd and without it: the verdict is the exit status."""
+    store.publish(small_model, name="m")
+    for stop in (False, True):
+        if stop:
+            daemon.stop()
+        done = store.weft("health", "--json", check=False)
+        report = json.loads(done.stdout)
+        assert done.returncode == ["well", "warning", "trouble"].index(report["verdict"])
+        assert not report["facts"]["clustered"] and report["facts"]["lost"] == 0
+        assert [node["self"] for node in report["facts"]["nodes"]] == [True]
+        assert report["facts"]["nodes"][0]["disk_bytes"] > 0 and report["facts"]["nodes"][0]["reserve_bytes"] > 0
+        assert {one["what"] for one in report["findings"]} <= {"disk-space"}
+    assert store.json("status")["cluster_health"] is None
 
 
 def test_metrics(store, small_model):

@@ -32,6 +32,11 @@ Status check_origin(const std::string& path, const std::string& known, const std
 Result<bool> is_at_origin(const std::string& path, const std::string& known, const std::string& cluster,
                           const Digest& manifest, std::chrono::milliseconds patience);
 
+// Returns those of these manifests whose content the origin lacks, sorted. As is_at_origin().
+Result<std::vector<Digest>> lacking_at_origin(const std::string& path, const std::string& known,
+                                              const std::string& cluster, std::vector<Digest> manifests,
+                                              std::chrono::milliseconds patience);
+
 struct OriginTotals {
   std::uint64_t packs = 0, bytes = 0;  // packs, and their bytes on the disk
   std::uint64_t manifests = 0, versions = 0;

@@ -40,6 +40,17 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
+// A node that the cluster knows: present while it is a member, and absent until it comes back or is forgotten.
+struct KnownNode {
+  std::string node;  // as Member::node
+  std::string name;  // as Member::name
+  std::string address = {};
+  std::uint64_t first_ns = 0;  // when it first joined, by its clock
+  std::uint64_t last_ns = 0;   // when it was last seen, some minutes late if it did not end by itself; by its clock
+  bool present = false;
+  bool operator==(const KnownNode&) const = default;
+};
+
 struct RegistryStatus {
   bool shared = false;                // true: etcd; false: the store alone, and the members below keep these values
   bool connected = true;              // the mirror receives changes of other nodes
@@ -131,12 +142,19 @@ class Registry : public FlushRecords {
   virtual std::vector<Member> members() const = 0;
   virtual RegistryStatus status() const = 0;
 
-  // Members that have left the cluster since this daemon started, as they were last.
-  virtual std::vector<Member> left_members() const { return {}; }
+  // Reads one key of etcd, and returns how long that took. 0 without a cluster. Does not wait for the mirror.
+  virtual Result<std::chrono::nanoseconds> probe() { return std::chrono::nanoseconds(0); }
+  // Present and absent nodes, by node, from the watch, so the call needs no message. Without a cluster there are none.
+  virtual std::vector<KnownNode> nodes() const { return {}; }
+  // Deletes the record of an absent node. Errc::busy: the node is present. Errc::not_found: there is no such node.
+  virtual Status forget_node(const std::string& node);
   // Announces another Member::key_proof of this node. Returns at once: the other nodes see it when etcd has it, and
   // without a cluster nobody does.
   virtual void set_key_proof(std::string /*proof*/) {}
 };
+
+// Returns the name of a node for people: "node UUID" if the cluster does not know it.
+std::string name_of_node(const Registry& registry, const std::string& node);
 
 // Returns the registry of a store without a cluster. `memory` records flushes in this store (ClusterStore::memory()).
 // The store is open for writing. Both outlive the registry.

@@ -14,15 +14,16 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,          &kInfoCommand,        &kMountCommand,        &kUmountCommand,       &kTagCommand,
-      &kNoteCommand,        &kMvCommand,          &kDiffCommand,         &kLogCommand,          &kLineageCommand,
-      &kFindCommand,        &kMatchCommand,       &kAdviseCommand,       &kExportCommand,       &kRmCommand,
-      &kUndeleteCommand,    &kGcCommand,          &kDuCommand,           &kFsckCommand,         &kScrubCommand,
-      &kStatusCommand,      &kCacheCommand,       &kPinCommand,          &kUnpinCommand,        &kInitCommand,
-      &kKeygenCommand,      &kCompletionCommand,  &kPeersCommand,        &kPrefetchCommand,     &kEvictCommand,
-      &kStageOutCommand,    &kRestoreCommand,     &kWaitCommand,         &kWatchCommand,        &kCarryCommand,
+      &kLsCommand,          &kInfoCommand,         &kMountCommand,        &kUmountCommand,     &kTagCommand,
+      &kNoteCommand,        &kMvCommand,           &kDiffCommand,         &kLogCommand,        &kLineageCommand,
+      &kFindCommand,        &kMatchCommand,        &kAdviseCommand,       &kExportCommand,     &kRmCommand,
+      &kUndeleteCommand,    &kGcCommand,           &kDuCommand,           &kFsckCommand,       &kScrubCommand,
+      &kStatusCommand,      &kCacheCommand,        &kPinCommand,          &kUnpinCommand,      &kInitCommand,
+      &kKeygenCommand,      &kCompletionCommand,   &kPeersCommand,        &kPrefetchCommand,   &kEvictCommand,
+      &kStageOutCommand,    &kRestoreCommand,      &kWaitCommand,         &kWatchCommand,      &kCarryCommand,
 #ifdef WEFT_CLUSTER
-      &kClusterInitCommand, &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
+      &kHealthCommand,      &kNodeListCommand,     &kNodeDrainCommand,    &kNodeRemoveCommand, &kClusterInitCommand,
+      &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
 #endif
       &kDebugCommand};
   return kAll;
@@ -30,7 +31,9 @@ std::span<const CommandEntry* const> all_commands() {
 
 std::span<const CommandGroup> all_groups() {
 #ifdef WEFT_CLUSTER
-  static constexpr CommandGroup kGroups[] = {{"cluster", "make a cluster, add or remove this node, change the key"}};
+  static constexpr CommandGroup kGroups[] = {
+      {"cluster", "make a cluster, add or remove this node, change the key"},
+      {"node", "list the nodes of a cluster, drain a node, remove an absent one"}};
   return kGroups;
 #else
   return {};

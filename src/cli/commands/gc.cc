@@ -19,7 +19,11 @@ constexpr CommandInfo kGcInfo = {
         "\n"
         "gc runs beside imports and readers. A removed version that a reader has open or\n"
         "mapped stays complete until the reader closes it. If the disk is too full to\n"
-        "rewrite a pack, gc says how much free space it needs.\n",
+        "rewrite a pack, gc says how much free space it needs.\n"
+        "\n"
+        "In a cluster gc needs the manifest of each version. If a node or etcd does not\n"
+        "answer, gc frees only what no version decides: assembled files, drafts and pulls.\n"
+        "It lists the reasons, each with the command against it, and the exit status is 1.\n",
     .examples =
         "weft gc --dry-run\n"
         "weft gc\n"
@@ -28,7 +32,8 @@ constexpr CommandInfo kGcInfo = {
         "{dry_run, versions_reaped, versions_open, blobs_freed, bytes_freed,\n"
         " packs_deleted, packs_compacted, disk_bytes_freed, busy_packs, dead_bytes,\n"
         " packs_waiting, bytes_wanted, stale_temporaries, assembled_files_removed,\n"
-        " assembled_bytes_removed, drafts: [{path, bytes, unwritten_seconds}]}\n",
+        " assembled_bytes_removed, drafts: [{path, bytes, unwritten_seconds}],\n"
+        " undecided: [{version, problem, command}]}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
 
@@ -44,11 +49,22 @@ class GcCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(const auto writer, context.writer());
     WEFT_TRY(const GcOutcome outcome, writer->collect(gc_));
-    context.json ? print_json(context, outcome) : print_lines(context, outcome.report, outcome.swept, outcome.drafts);
-    return kExitDone;
+    if (context.json) {
+      print_json(context, outcome);
+    } else {
+      print_lines(context, outcome.report, outcome.swept, outcome.drafts);
+      print_undecided(context, outcome.undecided);
+    }
+    return outcome.undecided.empty() ? kExitDone : kExitFailed;
   }
 
  private:
+  static void print_undecided(const Context& context, const std::vector<UndecidedVersion>& undecided) {
+    if (!undecided.empty()) context.print("removed versions stay, because gc cannot tell what is needed:\n");
+    for (const UndecidedVersion& one : undecided)
+      context.print("{}{}{}\n  {}\n", one.version, one.version.empty() ? "" : ": ", one.problem, one.command);
+  }
+
   void print_json(const Context& context, const GcOutcome& outcome) const {
     JsonWriter json;
     json.begin_object().member("dry_run", gc_.dry_run);

@@ -12,10 +12,13 @@ constexpr CommandInfo kPeersInfo = {
     .name = "peers",
     .summary = "list the daemons of the cluster",
     .description =
-        "Lists each daemon whose lease in etcd is valid, as this store's daemon sees it.\n"
+        "Lists each daemon whose lease in etcd is valid, as this store's daemon sees it,\n"
+        "and the names of the nodes that are absent.\n"
         "A node that is not in a cluster has an empty list.\n",
     .examples = "weft peers\n",
-    .json = "{peers: [{node, name, address, provider, since, since_ns}]}\n",
+    .json =
+        "{peers: [{node, name, address, provider, since, since_ns}],\n"
+        " absent: [{node, name, last, last_ns}]}\n",
 };
 
 class PeersCommand final : public Command {
@@ -26,10 +29,13 @@ class PeersCommand final : public Command {
     for (const PeerEntry& peer : list.peers)
       table.row({printable(peer.name), printable(peer.address), printable(peer.provider), local_time(peer.since_ns),
                  peer.node});
-    if (context.json)
+    if (context.json) {
       context.print_json(encode_fields(list));
-    else if (!table.empty())
-      context.print("{}", table.text());
+      return kExitDone;
+    }
+    if (!table.empty()) context.print("{}", table.text());
+    for (const AbsentNode& node : list.absent)
+      context.print("absent: {}, last seen {}\n", node.name, local_time(node.last_ns));
     return kExitDone;
   }
 };

@@ -17,6 +17,7 @@
 #include "cli/shared/mounts.h"
 #include "cli/shared/swarm_lines.h"
 #include "cli/shared/table.h"
+#include "daemon_api/health.h"
 #include "drafts/old_drafts.h"
 #include "os/sys.h"
 #include "weft/store/assembly.h"
@@ -77,15 +78,28 @@ DaemonStatus ask_daemon(const Context& context, std::chrono::milliseconds patien
   return status;
 }
 
+// Asks the daemon of a cluster's node for the verdict. Nothing if it does not answer in time.
+std::optional<HealthReport> ask_health(const Context& context, std::chrono::milliseconds patience) {
+  const auto daemon = context.daemon();
+  if (!daemon.ok() || !*daemon) return {};
+  control::CallOptions options;
+  options.patience = patience;
+  const auto answer = context.ask(**daemon, "health", encode_fields(HealthRequest{}), std::move(options));
+  if (!answer.ok()) return {};
+  auto report = decode_fields<HealthReport>(answer->body);
+  return report.ok() ? std::optional(*std::move(report)) : std::nullopt;
+}
+
 constexpr CommandInfo kStatusInfo = {
     .name = "status",
     .summary = "show the store, its content, its mounts and its daemon",
     .description =
         "Says which store this is and why, and ends with a verdict: healthy, or what is\n"
-        "wrong and the command against it. --all shows all that the store, the daemon and\n"
-        "the mounts (.weft/status) know. A mount or a daemon that does not answer within\n"
-        "two seconds is shown as not answering. The exit status is 1 if the daemon does not\n"
-        "answer, or if a node of a cluster has none.\n",
+        "wrong and the command against it. On a node of a cluster the last line is the\n"
+        "verdict on the whole cluster, which `weft health` explains. --all shows all that\n"
+        "the store, the daemon and the mounts (.weft/status) know. A mount or a daemon that\n"
+        "does not answer within two seconds is shown as not answering. The exit status is 1\n"
+        "if the daemon does not answer, or if a node of a cluster has none.\n",
     .examples =
         "weft status\n"
         "weft status --all\n",
@@ -96,10 +110,11 @@ constexpr CommandInfo kStatusInfo = {
         " pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
         " mounts: [{directory, status}],\n"
-        " drafts: [{path, bytes, unwritten_seconds}], daemon};\n"
+        " drafts: [{path, bytes, unwritten_seconds}], daemon, cluster_health};\n"
         "drafts are those that gc removes within a day; scrub is the last complete scrub,\n"
         "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
-        ".weft/status of that mount, or null; daemon is its own status, or null\n",
+        ".weft/status of that mount, or null; daemon is its own status, or null;\n"
+        "cluster_health is the verdict of `weft health`, or null\n",
 };
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
@@ -149,8 +164,9 @@ struct Facts {
   std::uint64_t disk_bytes = 0;    // size of that file system
   std::vector<MountStatus> mounts;
   DaemonStatus daemon;
-  std::string daemon_version;    // version_problem() of the daemon
-  std::vector<OldDraft> drafts;  // drafts that gc removes within a day
+  std::optional<HealthReport> health;  // of the cluster; none if the daemon did not judge it in time
+  std::string daemon_version;          // version_problem() of the daemon
+  std::vector<OldDraft> drafts;        // drafts that gc removes within a day
   std::chrono::seconds drafts_kept{0};
 };
 
@@ -200,6 +216,7 @@ Result<Facts> collect(const Context& context) {
   if (error) return sys_error(error.value(), facts.store);
   facts.program = context.environment().program;
   facts.daemon = ask_daemon(context, kMountAnswerMax);
+  if (facts.daemon.answer && facts.clustered) facts.health = ask_health(context, kMountAnswerMax);
   if (facts.daemon.answer) facts.daemon_version = version_problem(*facts.daemon.answer, context.environment());
   WEFT_TRY(facts.drafts_kept, drafts_kept(context, facts.daemon));
   WEFT_TRY(facts.drafts, old_drafts(facts.store, std::max(facts.drafts_kept - kOneDay, std::chrono::seconds(0))));
@@ -284,6 +301,8 @@ JsonWriter json_of(const Facts& facts) {
     write_json(json, *facts.daemon.answer);
   else
     json.null();
+  json.key("cluster_health");
+  facts.health ? json.value(facts.health->verdict) : json.null();
   json.end_object();
   return json;
 }
@@ -368,7 +387,11 @@ std::string verdict_text(const Facts& facts) {
   const std::vector<std::string> problems = problems_of(facts);
   std::string text;
   for (const std::string& problem : problems) text += fmt::format("problem   {}\n", problem);
-  return problems.empty() ? "healthy\n" : text;
+  if (problems.empty()) text += "healthy\n";
+  if (!facts.clustered) return text;
+  if (!facts.health) return text + "cluster   unknown: weftd did not judge it in time\n";
+  const std::string verdict = verdict_line(facts.health->findings);
+  return text + fmt::format("cluster   {}{}\n", verdict, facts.health->findings.empty() ? "" : ": `weft health`");
 }
 
 // Returns about ten lines: what there is, and the verdict.

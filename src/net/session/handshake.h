@@ -27,7 +27,7 @@
 
 namespace weft::net {
 
-inline constexpr std::uint16_t kWireVersion = 15;
+inline constexpr std::uint16_t kWireVersion = 16;
 
 // This node's side of a handshake.
 struct Self {

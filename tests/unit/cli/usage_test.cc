@@ -53,6 +53,10 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"cluster"}, "cluster: expected a command after it; see `weft cluster --help`");
   usage_error({"cluster", "frobnicate"}, "no command \"cluster frobnicate\"; see `weft --help`");
   usage_error({"cluster", "rotate-key", "--frob"}, "cluster rotate-key: unknown option --frob");
+  usage_error({"health", "n1"}, "health: expected no more arguments, got n1;");
+  usage_error({"node"}, "node: expected a command after it; see `weft node --help`");
+  usage_error({"node", "remove"}, "NODE");
+  usage_error({"node", "list", "--frob"}, "node list: unknown option --frob");
   usage_error({"keygen", "a", "b"}, "keygen: expected no more arguments, got b;");
   usage_error({"ls", "--frob"}, "ls: unknown option --frob");
   usage_error({"import", "path", "--nmae", "x"}, "import: unknown option --nmae");

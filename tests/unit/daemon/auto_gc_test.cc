@@ -1,5 +1,5 @@
 // gc runs when a hold ends, when space is short, and once per gc_delay.
-#include "daemon/auto_gc.h"
+#include "daemon/background/auto_gc.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Versions in memory reach the disk, however they came into the index.
-#include "daemon/flush_behind.h"
+#include "daemon/background/flush_behind.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

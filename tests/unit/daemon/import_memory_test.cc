@@ -1,5 +1,5 @@
 // Imports run at once as far as their memory allows, and no user takes all of it.
-#include "daemon/import_memory.h"
+#include "daemon/background/import_memory.h"
 
 #include <doctest/doctest.h>
 

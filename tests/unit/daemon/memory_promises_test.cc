@@ -1,5 +1,5 @@
 // The bytes that publishes may put into memory, by user.
-#include "daemon/memory_promises.h"
+#include "daemon/background/memory_promises.h"
 
 #include <doctest/doctest.h>
 

@@ -103,6 +103,33 @@ TEST_CASE("an order about a key survives encoding, and a bad one is refused") {
     CHECK(decode_request(encode_request(bad)).error().code == Errc::invalid);
 }
 
+TEST_CASE("a question about health and a version to keep survive encoding, and bad ones are refused") {
+  const AskHealth ask{std::vector<Digest>(limits::kHealthManifestsMax, digest_of(3))};
+  CHECK(std::get<AskHealth>(decode_request(encode_request(ask)).value()) == ask);
+  CHECK(std::get<AskHealth>(decode_request(encode_request(AskHealth{})).value()) == AskHealth{});
+  CHECK(encode_request(ask).size() <= kRequestBytesMax);
+  const AskHealth more{std::vector<Digest>(limits::kHealthManifestsMax + 1)};
+  CHECK(decode_request(encode_request(more)).error().code == Errc::invalid);
+  const KeepVersion keep{"org/bert", 7};
+  CHECK(std::get<KeepVersion>(decode_request(encode_request(keep)).value()) == keep);
+  for (const KeepVersion& bad : {KeepVersion{"", 1}, KeepVersion{"../m", 1}, KeepVersion{"m", 0},
+                                 KeepVersion{"m", limits::kVersionNumberMax + 1}})
+    CHECK(decode_request(encode_request(bad)).error().code == Errc::invalid);
+}
+
+TEST_CASE("the health of a node survives encoding, and states of other versions than the asked ones are refused") {
+  const AskHealth two{std::vector<Digest>(2)};
+  const PeerHealth health{1, 2, 3, 4, 5, {kStateWhole, kStateSaved | kStatePinned}};
+  CHECK(decode_health(encode_health(health), two).value() == health);
+  PeerHealth one = health;
+  one.states.pop_back();
+  CHECK(decode_health(encode_health(one), two).value() == one);
+  CHECK_FALSE(decode_health(encode_health(health), AskHealth{}).ok());
+  CHECK_FALSE(decode_health(encode_health(PeerHealth{}), two).ok());
+  CHECK(decode_health(encode_health(PeerHealth{}), AskHealth{}).ok());
+  CHECK_FALSE(decode_health({}, AskHealth{}).ok());
+}
+
 TEST_CASE("the largest request fits into one message") {
   const PulledAsk pulled{
       std::string(limits::kClaimDigits, 'a'), std::string(limits::kPathMax, 'p'), digest_of(1), 1, 0, 1};

@@ -56,6 +56,8 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK(keys.parse(keys.head("a/b"))->model == "a/b");
   CHECK(keys.parse(keys.member(kNode))->name == kNode);
   CHECK(keys.parse(keys.barrier(kNode))->kind == KeyKind::barrier);
+  CHECK(keys.parse(keys.node(kNode))->kind == KeyKind::node);
+  CHECK(keys.parse(keys.node(kNode))->name == kNode);
   const std::string digits(32, 'a');
   for (const std::string& key : {keys.claim(digits), keys.claim_place(digits, 7), keys.claim_last(digits)}) {
     CHECK(keys.parse(key)->kind == KeyKind::claim);
@@ -98,6 +100,7 @@ TEST_CASE("keys: what no weft puts is refused and named") {
                           "/weft/main/t/a@7",
                           "/weft/main/m/a@b",
                           "/weft/main/n/",
+                          "/weft/main/k/x",
                           "/weft/main/n/..",
                           "/weft/main/meta2",
                           "/weft/main/c/",
@@ -223,6 +226,10 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   }
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
   const ClaimHolder holder{kNode, "host", 9};
+  const KnownNode node{"", "host", "ofi+tcp://10.0.0.1:7", 5, 6, false};
+  CHECK(open_node(seal(node, "k/1"), "k/1").value() == node);
+  CHECK_FALSE(open_node(seal(node, "k/1"), "k/2").ok());
+  CHECK_FALSE(open_node(seal(KnownNode{"", "\n"}, "k"), "k").ok());
   CHECK(open_claim(seal(holder, "c/1"), "c/1").value() == holder);
   CHECK_FALSE(open_claim(seal(holder, "c/1"), "c/2").ok());
   CHECK_FALSE(open_claim(seal(ClaimHolder{"host", "host", 9}, "k"), "k").ok());

@@ -1,4 +1,4 @@
-#include "daemon/memory_promises.h"
+#include "daemon/background/memory_promises.h"
 
 #include <algorithm>
 #include <utility>

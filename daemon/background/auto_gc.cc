@@ -1,4 +1,4 @@
-#include "daemon/auto_gc.h"
+#include "daemon/background/auto_gc.h"
 
 #include <algorithm>
 #include <utility>

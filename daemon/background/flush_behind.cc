@@ -1,4 +1,4 @@
-#include "daemon/flush_behind.h"
+#include "daemon/background/flush_behind.h"
 
 #include <algorithm>
 #include <utility>

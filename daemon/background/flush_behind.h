@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/worker.h"
-#include "daemon/memory_promises.h"
+#include "daemon/background/memory_promises.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"

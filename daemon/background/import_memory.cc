@@ -1,4 +1,4 @@
-#include "daemon/import_memory.h"
+#include "daemon/background/import_memory.h"
 
 #include <algorithm>
 #include <chrono>
