@@ -207,7 +207,7 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
               });
   figures.add("weft_cache_bytes", "gauge", "Disk space used by fetched bytes.",
               [&bytes] { return static_cast<double>(bytes.fetcher.cache_bytes()); });
-  figures.add("weft_cache_bytes_max", "gauge", "Limit of the disk space for fetched bytes; 0: none.",
+  figures.add("weft_cache_limit_bytes", "gauge", "Limit of the disk space for fetched bytes; 0: none.",
               [&bytes] { return static_cast<double>(bytes.config.get()->cache_max); });
   figures.add("weft_unsaved_versions", "gauge", "Versions of this node that are not at the origin yet.",
               [&bytes] { return bytes.behind ? static_cast<double>(bytes.behind->status().waiting) : 0.0; });

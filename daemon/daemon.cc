@@ -117,6 +117,7 @@ class Daemon {
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
                                *served_pulls_, pull_counts_, now_ns()});
+    add_process_figures(figures_, options_.commit);
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);

@@ -28,7 +28,7 @@ class Figures {
   void add(std::string name, std::string type, std::string help, Read read);
   void add(std::string name, std::string type, std::string help, std::function<double()> read);
 
-  // Counts a finished request of the control socket in weft_request_seconds and weft_requests_failed_total.
+  // Counts a finished request of the control socket in weft_request_duration_seconds and weft_requests_failed_total.
   void request_ended(std::string_view name, std::chrono::nanoseconds took, bool failed);
   std::uint64_t requests() const;
 
@@ -49,6 +49,9 @@ class Figures {
   mutable std::mutex mutex_;
   std::map<std::string, Requests, std::less<>> requests_;  // guarded by mutex_
 };
+
+// Adds the metrics of this process, and weft_build_info. `commit`: of the program.
+void add_process_figures(Figures& figures, const std::string& commit);
 
 // Answers /metrics with the text, and any other path with 404.
 HttpReply metrics_reply(const Figures& figures, const HttpRequest& request);

@@ -141,7 +141,7 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
               Figures::Read(scrub(&ScrubPass::problems)));
   figures.add("weft_scrub_bytes", "gauge", "Bytes that the last complete scrub read.",
               Figures::Read(scrub(&ScrubPass::bytes)));
-  figures.add("weft_scrub_ended_seconds", "gauge", "End of the last complete scrub, in seconds since 1970.",
+  figures.add("weft_scrub_ended_timestamp_seconds", "gauge", "End of the last complete scrub, in seconds since 1970.",
               Figures::Read([ended = scrub(&ScrubPass::ended_ns)] {
                 auto samples = ended();
                 for (auto& sample : samples) sample.value /= 1e9;

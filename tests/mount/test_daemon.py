@@ -196,12 +196,12 @@ def test_metrics(store, small_model):
         store.weft("rm", "m@9", check=False)
         text = daemon.ask("metrics")["text"]
         samples = metrics(text)
-        assert samples['weft_request_seconds_count{request="import"}'] == 1
-        assert samples['weft_request_seconds_bucket{request="import",le="+Inf"}'] == 1
+        assert samples['weft_request_duration_seconds_count{request="import"}'] == 1
+        assert samples['weft_request_duration_seconds_bucket{request="import",le="+Inf"}'] == 1
         assert samples['weft_requests_failed_total{request="rm"}'] == 1
         with urllib.request.urlopen("http://127.0.0.1:19464/metrics", timeout=30) as page:
             assert page.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            assert 'weft_request_seconds_count{request="import"} 1' in page.read().decode()
+            assert 'weft_request_duration_seconds_count{request="import"} 1' in page.read().decode()
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen("http://127.0.0.1:19464/", timeout=30)
 
