@@ -26,10 +26,10 @@ struct Config {
   std::uint64_t cache_max = 0;   // bytes
   std::uint64_t memory_max = 0;  // bytes of new versions that may exist only in memory
   std::string cold, sparse;
-  bool expect_others = false;       // as FetchPolicy::expect_others
-  std::vector<std::string> follow;  // models and prefixes of model names
-  std::uint16_t metrics_port = 0;
-  std::optional<ListenAddress> hub_listen;  // for clients of a model hub
+  bool expect_others = false;                   // as FetchPolicy::expect_others
+  std::vector<std::string> follow;              // models and prefixes of model names
+  std::optional<ListenAddress> metrics_listen;  // of /metrics
+  std::optional<ListenAddress> hub_listen;      // for clients of a model hub
   std::string hub_token_file;
   std::string hub_upstream;  // URL of the hub that has what the store lacks; "": none
   std::string hub_upstream_token_file;

@@ -142,12 +142,13 @@ class Daemon {
   }
 
   Status serve_metrics() {
-    const std::uint16_t port = config_.get()->metrics_port;
-    if (port == 0) return {};
+    const auto config = config_.get();
+    if (!config->metrics_listen) return {};
     HttpServer::Options options;
-    options.port = port;
+    options.address = config->metrics_listen->host;
+    options.port = config->metrics_listen->port;
     options.connections_max = limits::kMetricsClientsMax;
-    options.name = fmt::format("metrics_port {}", port);
+    options.name = fmt::format("metrics_listen port {}", options.port);
     WEFT_TRY(metrics_, HttpServer::open(std::move(options), [this](const HttpRequest& request) {
                return metrics_reply(figures_, request);
              }));

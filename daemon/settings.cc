@@ -26,7 +26,7 @@ constexpr std::array kSettings = {
     Setting{"sparse", text, "HOW", "send changed tensors as differences: auto or never", true},
     Setting{"expect_others", yes_or_no, "BOOL", "fetch as if other nodes fetched the same versions at once", true},
     Setting{"follow", list, "MODEL", "fetch new versions of MODEL, or of the models below this name, at once", true},
-    Setting{"metrics_port", number, "PORT", "loopback port that serves /metrics (default: 0, none)", false},
+    Setting{"metrics_listen", text, "HOST:PORT", "address that serves /metrics to Prometheus (default: none)", false},
     Setting{"drain_seconds", number, "SECONDS", "time for running requests after SIGTERM", true},
     Setting{"gc_delay", text, "TIME", "how long removed versions stay, such as 1h", true},
     Setting{"drafts_keep", text, "TIME", "how long unchanged drafts stay, such as 7d", true},
