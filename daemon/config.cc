@@ -63,7 +63,7 @@ class Values {
     wrong(key, "a time, such as 90s, 10m, 1h or 7d");
     return otherwise;
   }
-  // Nothing if the setting is not there, or has a mistake.
+  // Returns no address if the setting is absent or has a mistake.
   std::optional<ListenAddress> address(std::string_view key) const {
     if (text(key).empty()) return {};
     auto parsed = parse_listen(text(key));

@@ -116,12 +116,13 @@ class Daemon {
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
-                               *served_pulls_, pull_counts_, now_ns()});
+                               *served_pulls_, pull_counts_, mounts_, now_ns()});
     add_process_figures(figures_, options_.commit);
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
     add_pull_figures(figures_, *parts_);
+    add_mount_figures(figures_, mounts_);
     serve_imports(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
@@ -262,6 +263,7 @@ class Daemon {
   std::unique_ptr<ClusterStore> store_;
   std::optional<ServedPulls> served_pulls_;
   PullCounts pull_counts_;
+  MountTable mounts_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;

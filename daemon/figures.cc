@@ -61,7 +61,7 @@ std::string Figures::text() const {
   std::string text;
   for (const Family& family : families_) {
     text += head(family.name, family.type, family.help);
-    for (const Sample& sample : family.read()) text += line(family.name, sample);
+    for (const Sample& sample : family.read()) text += line(family.name + sample.suffix, sample);
   }
   const std::lock_guard lock(mutex_);
   text += head("weft_request_duration_seconds", "histogram", "Duration of requests on the control socket.");

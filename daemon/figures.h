@@ -21,10 +21,11 @@ class Figures {
   struct Sample {
     std::vector<std::pair<std::string, std::string>> labels;
     double value = 0;
+    std::string suffix = {};  // of the name: "_bucket", "_sum" or "_count" of a histogram
   };
   // Called by each text(). Must be quick, and must not call this object.
   using Read = std::function<std::vector<Sample>()>;
-  // Adds a metric; `type` is "counter" or "gauge". Call before the first text().
+  // Adds a metric; `type` is "counter", "gauge" or "histogram". Call before the first text().
   void add(std::string name, std::string type, std::string help, Read read);
   void add(std::string name, std::string type, std::string help, std::function<double()> read);
 

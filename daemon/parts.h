@@ -14,6 +14,7 @@
 #include "daemon/flush_behind.h"
 #include "daemon/import_memory.h"
 #include "daemon_api/control_messages.h"
+#include "monitor/mount_table.h"
 #include "pull/served_pulls.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"
@@ -38,6 +39,7 @@ struct DaemonParts {
   AutoGc& auto_gc;
   ServedPulls& served_pulls;
   PullCounts& pull_counts;
+  MountTable& mounts;
   std::uint64_t since_ns = 0;
 };
 
@@ -51,8 +53,9 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
-void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
+void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics, mount
 
+void add_mount_figures(Figures& figures, const MountTable& mounts);
 // Adds the metrics of the control socket, the registry, memory and scrub.
 void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server);
 std::string status_json(DaemonParts& parts, const control::Server& server);

@@ -23,6 +23,7 @@
 //   origin     {}                                               OriginReport
 //   peers      {}                                               PeerList
 //   rotate_key RotateKeyRequest                                 RotateKeyReport
+//   mount      MountFigures                                     {}
 #pragma once
 
 #include <optional>
@@ -37,6 +38,7 @@
 #include "weft/bytes/cold.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/pulled.h"
+#include "weft/programs/mount_figures.h"
 #include "weft/programs/operations.h"
 #include "weft/store/assembly.h"
 #include "weft/store/gc.h"
@@ -351,6 +353,9 @@ struct RotateKeyReport {
 inline void fields(JsonFields& f, RotateKeyReport& m) {
   f("key", m.key)("before", m.before)("nodes", m.nodes)("away", m.away)("forgotten", m.forgotten);
 }
+
+void fields(JsonFields& f, MountRequests& m);
+void fields(JsonFields& f, MountFigures& m);
 
 struct PeerList {
   std::vector<PeerEntry> peers;

@@ -52,7 +52,7 @@ class Node:
         """All that its daemon was asked for, but how it is, and all that it asked others for to answer."""
         samples = metrics(self.daemon.ask("metrics")["text"])
         return {name: count for name, count in samples.items() if name.startswith(MESSAGES)
-                and not any(f'"{request}"' in name for request in ("status", "peers", "metrics"))}
+                and not any(f'"{request}"' in name for request in ("status", "peers", "metrics", "mount"))}
 
     def exchange(self):
         """What its daemon says of what it and its peers tell and give each other."""
