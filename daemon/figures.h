@@ -25,7 +25,7 @@ class Figures {
   };
   // Called by each text(). Must be quick, and must not call this object.
   using Read = std::function<std::vector<Sample>()>;
-  // Adds a metric; `type` is "counter", "gauge" or "histogram". Call before the first text().
+  // Adds a metric; `type` is "counter", "gauge", "histogram" or "summary". Call before the first text().
   void add(std::string name, std::string type, std::string help, Read read);
   void add(std::string name, std::string type, std::string help, std::function<double()> read);
 

@@ -217,7 +217,14 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
               registry(&RegistryStatus::connected));
   figures.add("weft_registry_revision", "gauge", "Revision of the registry up to which the store mirrors it.",
               registry(&RegistryStatus::revision));
-  figures.add("weft_registry_requests_total", "counter", "Requests to etcd.", registry(&RegistryStatus::requests));
+  figures.add("weft_registry_request_duration_seconds", "summary", "Duration of requests to etcd.",
+              Figures::Read([&parts] {
+                const RegistryStatus status = parts.registry.status();
+                return std::vector<Figures::Sample>{{{}, static_cast<double>(status.request_ns) / kSecondNs, "_sum"},
+                                                    {{}, static_cast<double>(status.requests), "_count"}};
+              }));
+  figures.add("weft_registry_request_failures_total", "counter", "Requests to etcd without a good answer.",
+              registry(&RegistryStatus::failed_requests));
   figures.add("weft_registry_changes_total", "counter", "Changes that were mirrored.",
               registry(&RegistryStatus::changes));
   figures.add("weft_registry_refused_total", "counter", "Values of the registry that did not verify.",
