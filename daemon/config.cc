@@ -221,6 +221,8 @@ Config make_config(const SettingValues& given, Mistakes& mistakes) {
   config.provider = values.text("provider", "auto");
   config.log_file = values.text("log_file");
   config.log_level = values.text("log_level", "info");
+  if (values.one_of("log_format", std::to_array<std::string_view>({"text", "json"})) == "json")
+    config.log_format = LogFormat::json;
   if (!check_log_levels(config.log_level).ok())
     values.wrong("log_level", "debug, info, warning or error, and CATEGORY=debug");
   set_limits(values, config);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/live.h"
+#include "base/log.h"
 #include "daemon/access.h"
 #include "daemon/settings.h"
 #include "peers/address.h"
@@ -36,6 +37,7 @@ struct Config {
   std::chrono::seconds drain{0};
   std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;
+  LogFormat log_format = LogFormat::text;
   EtcdOptions etcd;  // no endpoints: a node without a cluster
   Grant publish, remove, gc;
   std::optional<ListenAddress> join_listen;  // for machines that join the cluster

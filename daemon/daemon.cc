@@ -23,6 +23,7 @@
 #include "daemon/parts.h"
 #include "drafts/pull_area.h"
 #include "http/server.h"
+#include "monitor/audit.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -120,6 +121,7 @@ class Daemon {
     add_process_figures(figures_, options_.commit);
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
+    add_store_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
     add_pull_figures(figures_, *parts_);
     add_mount_figures(figures_, mounts_);
@@ -170,7 +172,8 @@ class Daemon {
             .hold = [this](VersionId version) { return store_->hold_version(version); },
             .collect = [this](const std::function<bool()>& cancelled) -> Status {
               SilentProgress progress(cancelled);
-              WEFT_CHECK(collect_all(*parts_, {}, cancelled, progress));
+              WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {}, cancelled, progress));
+              if (outcome.report.versions_reaped + outcome.report.blobs_freed > 0) audit("gc", "", own_user());
               return {};
             }};
   }
@@ -306,7 +309,7 @@ sigset_t daemon_signals() {
 Result<bool> run_daemon(const DaemonOptions& options) {
   WEFT_TRY(SettingValues values, gather_settings(options));
   WEFT_TRY(Config config, make_config(values));
-  WEFT_CHECK(log_setup(config.log_file, config.log_level, "weftd"));
+  WEFT_CHECK(log_setup(config.log_file, config.log_level, "weftd", {config.log_format, config.name}));
   // On the heap, so that it can be leaked if requests hang, whose threads still use it.
   auto daemon = std::make_unique<Daemon>(options, std::move(values), std::move(config));
   auto drained = daemon->run();

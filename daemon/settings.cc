@@ -31,6 +31,7 @@ constexpr std::array kSettings = {
     Setting{"gc_delay", text, "TIME", "how long removed versions stay, such as 1h", true},
     Setting{"drafts_keep", text, "TIME", "how long unchanged drafts stay, such as 7d", true},
     Setting{"log_file", text, "FILE", "the log file (default: standard error)", false},
+    Setting{"log_format", text, "FORMAT", "text, or json: each line of the log is an object", false},
     Setting{"log_level", text, "LEVELS", "debug, info, warning or error, and CATEGORY=debug", true},
     Setting{"etcd.endpoints", list, "URL", "an etcd endpoint of the cluster, such as http://host:2379", false},
     Setting{"etcd.prefix", text, "TEXT", "prefix of the keys in etcd (default: /weft)", false},
