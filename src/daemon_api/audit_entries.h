@@ -1,4 +1,4 @@
-// What the audit log (monitor/audit.h) says about a request. Pure.
+// The entries of requests in the audit log (monitor/audit.h). Pure.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ struct AuditEntry {
   std::string object;  // "": the whole store
 };
 
-// Returns the entry of a request. `done` is its answer, or null if it was denied. A request that changes nothing has no
-// entry: so this template, and a dry run that was done. A request that reports each of its objects when it is done has
-// an entry only if it was denied: so RemoveRequest, UndeleteRequest.
+// Returns the entry of a request. The argument `done` is the answer, or null if the request was denied. A request that
+// changes nothing has no entry, nor has a dry run that was done. The handlers of RemoveRequest and UndeleteRequest
+// write a line for each object, so these requests have an entry only if they were denied.
 template <class Request, class Answer>
 std::optional<AuditEntry> audit_entry(const Request& /*request*/, const Answer* /*done*/) {
   return {};

@@ -19,7 +19,7 @@ void Refusals::count(PeerRefusal why, std::span<const std::byte> sender) {
   ++counts_.at(static_cast<std::size_t>(why));
   if (!is_hostile(why)) return;
   const std::string from = text_of(sender);
-  const std::string host = from.substr(0, from.rfind(':'));  // a subject of its own for each port would be too many
+  const std::string host = from.substr(0, from.rfind(':'));  // all ports of a host are one subject
   if (lines_.due(host))
     log_warning("a message from {} is refused: {}", from, kPeerRefusalNames.at(static_cast<std::size_t>(why)));
 }
