@@ -706,11 +706,12 @@ TEST_CASE("an interrupted scrub exits by its signal, and goes on later") {
 
 TEST_CASE("without a daemon the log of the store's weftd has the audit lines, if it is there") {
   World w;
+  w.publish_two();
   w.cli.config_file = w.dir / "weft.conf";
   const std::string log = w.dir / "weftd.log";
   write_file(w.dir / "weft.conf",
              fmt::format("store = \"{}\"\nname = \"n7\"\nlog_file = \"{}\"\n", w.dir / "store", log));
-  w.publish_two();
+  w.done({"pin", "bert@1"});
   CHECK_FALSE(fs::exists(log));
   write_file(log, "");
   w.done({"tag", "bert@1", "best"});
