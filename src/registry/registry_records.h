@@ -17,8 +17,8 @@
 
 namespace weft {
 
-// 14: versions have the nodes of safetensors/, with a link for each published file there
-inline constexpr std::uint32_t kRegistryFormat = 14;
+// 15: versions have the user who published them
+inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;

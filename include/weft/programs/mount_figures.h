@@ -1,5 +1,5 @@
-// The figures of a mount for the metrics of its node (daemon_api/mount_reports.cc). The server of the mount reports them
-// to weftd, which collects them in monitor/mount_table.h.
+// The figures of a mount for the metrics of its node (daemon_api/mount_reports.cc). The server of the mount reports
+// them to weftd, which collects them in monitor/mount_table.h.
 #pragma once
 
 #include <array>

@@ -308,10 +308,13 @@ TEST_CASE("log and info print the message, tags and metrics of a version") {
   w.publish_two();
   std::string log = w.done({"log", "bert"}).out;
   CHECK(log.starts_with("bert@2  "));
-  CHECK(
-      w.contains(log, "(latest)\n    parents  bert@1\n    metrics  accuracy=0.93\n    layer a\n    tuned\n\nbert@1  "));
+  const std::string user = weft::user_name(weft::own_user());
+  CHECK(w.contains(log, "(latest)\n    parents  bert@1\n    metrics  accuracy=0.93\n    by       " + user +
+                            "\n    layer a\n    tuned\n\nbert@1  "));
   auto json = flat(w.done({"log", "bert", "--json"}));
   CHECK(json["versions.0.version"] == "2");
+  CHECK(json["versions.0.user"] == user);
+  CHECK(json["versions.0.node"].empty());
   CHECK(json["versions.0.latest"] == "true");
   CHECK(json["versions.0.message"] == "layer a\ntuned");
   CHECK(json["versions.0.metrics.accuracy"] == "0.93");
