@@ -125,7 +125,7 @@ void add_sparse_figures(Figures& figures, Bytes& bytes) {
 }
 
 constexpr auto kSizesEvery = std::chrono::seconds(60);
-constexpr auto kOriginPatience = std::chrono::seconds(2);
+constexpr auto kReachPatience = std::chrono::seconds(2);
 
 Result<StoreSizes> sizes_of(ClusterStore& store) {
   StoreSizes sizes;
@@ -142,7 +142,7 @@ Result<StoreSizes> sizes_of(ClusterStore& store) {
 Result<bool> is_origin_reachable(ClusterStore& store, const std::string& origin) {
   WEFT_TRY(const std::string known, store.ledger().origin());
   const std::string cluster = store.cluster() ? store.cluster()->cluster : "";
-  return check_origin(origin, known, cluster, kOriginPatience).ok();
+  return check_origin(origin, known, cluster, kReachPatience).ok();
 }
 
 // Returns no sample if there is no value.

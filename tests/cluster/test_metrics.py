@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, net
 RULES = TOP / "daemon/prometheus/weft.rules.yml"
 DASHBOARD = TOP / "daemon/grafana/weft.json"
 NAME = re.compile(r"\b(?:weft|process)_[a-z0-9_]+\b")
-FOREIGN_UNITS = re.compile(r"_(ms|us|ns|milliseconds|minutes|hours|kb|mb|kilobytes|percent|max|min)(_|$)")
+FOREIGN_UNITS = re.compile(r"_(ms|us|ns|milliseconds|minutes|hours|kb|mb|kilobytes|percent)(_|$)|_max$")
 
 
 @pytest.fixture(scope="module")
