@@ -63,6 +63,8 @@ if(WEFT_DAEMON)
   install(TARGETS weftd RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT weftd)
   weft_install_page(weftd.8 weftd)
   weft_install_papers(weftd)
+  install(FILES daemon/grafana/weft.json daemon/prometheus/weft.rules.yml DESTINATION ${CMAKE_INSTALL_DATADIR}/weftd
+          COMPONENT weftd)
   install(FILES daemon/systemd/weft-scrub.timer DESTINATION lib/systemd/system COMPONENT weftd)
   install(FILES daemon/systemd/weftd.sysusers DESTINATION lib/sysusers.d RENAME weftd.conf COMPONENT weftd)
   install(FILES daemon/systemd/weftd.tmpfiles DESTINATION lib/tmpfiles.d RENAME weftd.conf COMPONENT weftd)

@@ -9,8 +9,10 @@
 #include <fmt/core.h>
 
 #include "daemon_api/cold_wire.h"
+#include "os/file_ops.h"
 #include "weft/cluster/origin.h"
 #include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -116,13 +118,56 @@ void add_sparse_figures(Figures& figures, Bytes& bytes) {
               of_cache(&CodedCache::Figures::bytes));
 }
 
+constexpr auto kSizesEvery = std::chrono::seconds(60);
+constexpr auto kReachPatience = std::chrono::seconds(2);
+
+Result<StoreSizes> sizes_of(ClusterStore& store) {
+  StoreSizes sizes;
+  WEFT_TRY(sizes.counts, store.counts());
+  WEFT_TRY(const std::vector<VersionId> unsaved, all_ids(store, &Snapshot::unsaved));
+  for (const VersionId version : unsaved) {
+    WEFT_TRY(const auto snapshot, store.snapshot());
+    const auto row = snapshot->version(version);
+    if (row.ok()) sizes.unsaved_bytes += row->logical_bytes;
+  }
+  return sizes;
+}
+
+Result<bool> is_origin_reachable(ClusterStore& store, const std::string& origin) {
+  WEFT_TRY(const std::string known, store.ledger().origin());
+  const std::string cluster = store.cluster() ? store.cluster()->cluster : "";
+  return check_origin(origin, known, cluster, kReachPatience).ok();
+}
+
+// Returns no sample if there is no value.
+Figures::Read sample_of(std::function<std::optional<double>()> value) {
+  return [value = std::move(value)] {
+    const std::optional<double> now = value();
+    return now ? std::vector<Figures::Sample>{{{}, *now}} : std::vector<Figures::Sample>();
+  };
+}
+
+void add_disk_figures(Figures& figures, Bytes& bytes) {
+  const auto disk = [&bytes](auto member) {
+    return sample_of([&bytes, member]() -> std::optional<double> {
+      const auto space = disk_space(bytes.store.directory().root().fd());
+      return space ? std::optional(static_cast<double>((*space).*member)) : std::nullopt;
+    });
+  };
+  figures.add("weft_disk_free_bytes", "gauge", "Space that the file system of the store has for the daemon.",
+              disk(&DiskSpace::available));
+  figures.add("weft_disk_size_bytes", "gauge", "Size of the file system of the store.", disk(&DiskSpace::total));
+}
+
 }  // namespace
 
 Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others)
     : store(of),
       config(live),
       peers(others),
-      fetcher(of, of.cache(), sources_of(*live.get(), others), options_of(registry, others, repairs)) {
+      fetcher(of, of.cache(), sources_of(*live.get(), others), options_of(registry, others, repairs)),
+      sizes("sizes of the store", kSizesEvery, [&of] { return sizes_of(of); }),
+      origin_reachable("origin", kSizesEvery, [&of, &live] { return is_origin_reachable(of, live.get()->origin); }) {
   configure();
   repairs->begin(store, store.cache(), fetcher);
   if (peers != nullptr) peers->begin(fetcher);
@@ -210,10 +255,42 @@ void add_byte_figures(Figures& figures, Bytes& bytes) {
               });
   figures.add("weft_cache_bytes", "gauge", "Disk space used by fetched bytes.",
               [&bytes] { return static_cast<double>(bytes.fetcher.cache_bytes()); });
-  figures.add("weft_cache_bytes_max", "gauge", "Limit of the disk space for fetched bytes; 0: none.",
+  figures.add("weft_cache_limit_bytes", "gauge", "Limit of the disk space for fetched bytes; 0: none.",
               [&bytes] { return static_cast<double>(bytes.config.get()->cache_max); });
   figures.add("weft_unsaved_versions", "gauge", "Versions of this node that are not at the origin yet.",
               [&bytes] { return bytes.behind ? static_cast<double>(bytes.behind->status().waiting) : 0.0; });
+}
+
+void add_store_figures(Figures& figures, Bytes& bytes) {
+  add_disk_figures(figures, bytes);
+  const auto sizes = [&bytes](auto value) {
+    return sample_of([&bytes, value]() -> std::optional<double> {
+      const auto newest = bytes.sizes.newest();
+      return newest ? std::optional(static_cast<double>(value(*newest))) : std::nullopt;
+    });
+  };
+  const auto count = [&sizes](auto member) {
+    return sizes([member](const StoreSizes& now) { return now.counts.*member; });
+  };
+  figures.add("weft_store_models", "gauge", "Models of the store.", count(&StoreCounts::models));
+  figures.add("weft_store_versions", "gauge", "Versions of the store.", count(&StoreCounts::versions));
+  figures.add("weft_store_lost_versions", "gauge", "Removed versions whose bytes were lost.",
+              count(&StoreCounts::lost));
+  figures.add("weft_store_needed_bytes", "gauge", "Bytes that versions need, each once; on this node or not.",
+              count(&StoreCounts::blob_bytes));
+  figures.add("weft_store_absent_bytes", "gauge", "Of these, bytes that this node lacks.",
+              count(&StoreCounts::absent_bytes));
+  figures.add("weft_store_dead_bytes", "gauge", "Bytes that no version needs, which gc frees.",
+              count(&StoreCounts::dead_bytes));
+  figures.add("weft_store_pack_bytes", "gauge", "Disk space of the packs.", count(&StoreCounts::pack_disk_bytes));
+  if (!bytes.behind) return;
+  figures.add("weft_unsaved_bytes", "gauge", "Size of the files of versions that are not at the origin yet.",
+              sizes([](const StoreSizes& now) { return now.unsaved_bytes; }));
+  figures.add("weft_origin_reachable", "gauge", "1 if the daemon can use the origin, 0 if not.",
+              sample_of([&bytes]() -> std::optional<double> {
+                const auto reachable = bytes.origin_reachable.newest();
+                return reachable ? std::optional(*reachable ? 1.0 : 0.0) : std::nullopt;
+              }));
 }
 
 }  // namespace weft

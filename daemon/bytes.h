@@ -11,11 +11,18 @@
 #include "daemon/peers.h"
 #include "fetch/fetcher.h"
 #include "fetch/requests/repairs.h"
+#include "monitor/polled.h"
 #include "origin/write_behind.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"
 
 namespace weft {
+
+// Sizes that a walk over the index finds.
+struct StoreSizes {
+  StoreCounts counts;
+  std::uint64_t unsaved_bytes = 0;  // size of the files of versions that are not at the origin
+};
 
 struct Bytes {
   // `config.origin` is "" for a node without an origin, and `others` is null for a node without peers. All arguments
@@ -40,12 +47,16 @@ struct Bytes {
   const std::shared_ptr<Repairs> repairs = std::make_shared<Repairs>();  // for damaged blobs that the fetcher finds
   Fetcher fetcher;
   std::unique_ptr<WriteBehind> behind;  // null without an origin
+  Polled<StoreSizes> sizes;
+  Polled<bool> origin_reachable;
 };
 
 // Adds the requests resolve, bring, cold, prefetch, pin, evict, repair, stage_out and origin. `bytes` outlives the
 // server.
 void serve_bytes(control::Server& server, Bytes& bytes);
 void add_byte_figures(Figures& figures, Bytes& bytes);
+// Adds the metrics of the store, of its disk and of the origin.
+void add_store_figures(Figures& figures, Bytes& bytes);
 void write_bytes_status(JsonWriter& json, Bytes& bytes);  // adds members to the open object
 
 }  // namespace weft

@@ -13,6 +13,7 @@
 #include "daemon/parts.h"
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
+#include "monitor/audit.h"
 #include "os/sys.h"
 #include "weft/cluster/origin.h"
 #include "weft/store/walk.h"
@@ -49,7 +50,6 @@ Result<VersionName> note(control::Call& call, const NoteRequest& request, Daemon
 Result<Nothing> rename(control::Call& call, const RenameRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "rename models"));
   WEFT_CHECK(change_name(parts.store, request, [&](auto... names) { return parts.registry.rename_model(names...); }));
-  log_info("{} renamed to {} by user {}", request.model, request.to, call.peer().uid);
   return Nothing{};
 }
 
@@ -86,7 +86,7 @@ Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, D
     return count;
   };
   const auto removed = [&](const VersionName& version) -> Status {
-    if (!request.dry_run) log_info("{} removed by user {}", spec_of(version.model, version.number), call.peer().uid);
+    if (!request.dry_run) audit("remove", spec_of(version.model, version.number), call.peer().uid);
     return call.event(encode_fields(version));
   };
   WEFT_CHECK(remove_versions(parts.store, request, remove_some, removed));
@@ -116,7 +116,7 @@ Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, Da
     parts.memory.wake();  // its bytes may be in memory alone
     const std::string name = spec_of(version.model, version.number);
     if (const auto row = version_of(parts.store, name); row.ok()) parts.auto_gc.undeleted(row->id);
-    log_info("{} brought back by user {}", name, call.peer().uid);
+    audit("undelete", name, call.peer().uid);
     return call.event(encode_fields(version));
   };
   WEFT_CHECK(undelete_versions(request, undelete_one, undeleted));

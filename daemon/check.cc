@@ -37,8 +37,8 @@ class NodeCheck {
   void run() {
     check_store();
     check_log();
-    if (config_.metrics_port != 0)
-      note("metrics_port", check_own_address("127.0.0.1", is_served() ? std::uint16_t{0} : config_.metrics_port));
+    if (const auto& metrics = config_.metrics_listen)
+      note("metrics_listen", check_own_address(metrics->host, is_served() ? std::uint16_t{0} : metrics->port));
     check_hub();
     check_join();
     if (!config_.clustered()) return;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <optional>
 #include <string_view>
 
 #include "base/log.h"
@@ -63,6 +63,14 @@ class Values {
     wrong(key, "a time, such as 90s, 10m, 1h or 7d");
     return otherwise;
   }
+  // Returns no address if the setting is absent or has a mistake.
+  std::optional<ListenAddress> address(std::string_view key) const {
+    if (text(key).empty()) return {};
+    auto parsed = parse_listen(text(key));
+    if (!parsed.ok() || parsed->port == 0) return wrong(key, "HOST:PORT or [HOST]:PORT"), std::nullopt;
+    if (parsed->host == "localhost") parsed->host = "127.0.0.1";
+    return *std::move(parsed);
+  }
   template <std::size_t N>
   std::string one_of(std::string_view key, const std::array<std::string_view, N>& words) const {
     std::string value = text(key, words.front());
@@ -118,8 +126,7 @@ void set_limits(const Values& values, Config& config) {
   config.follow = values.list("follow");
   config.sparse = values.one_of("sparse", std::to_array<std::string_view>({"auto", "never"}));
   config.expect_others = values.flag("expect_others");
-  config.metrics_port =
-      static_cast<std::uint16_t>(values.number("metrics_port", 0, std::numeric_limits<std::uint16_t>::max()));
+  config.metrics_listen = values.address("metrics_listen");
   config.drain = std::chrono::seconds(values.number("drain_seconds", kDrainSeconds, kDrainSecondsMax));
   config.gc_delay = values.time("gc_delay", kGcDelay);
   config.drafts_keep = values.time("drafts_keep", kDraftsKeep);
@@ -152,13 +159,10 @@ void set_hub(const Values& values, Config& config) {
     values.add("hub.token_file", "expected hub.listen with it: the token is for its clients");
   if (text.empty() && !config.hub_upstream.empty())
     values.add("hub.upstream", "expected hub.listen with it: its clients ask for what is pulled");
-  if (text.empty()) return;
-  auto parsed = parse_listen(text);
-  if (!parsed.ok() || parsed->port == 0) return values.wrong(kKey, "HOST:PORT or [HOST]:PORT");
-  if (parsed->host == "localhost") parsed->host = "127.0.0.1";
-  if (!is_loopback(parsed->host) && config.hub_token_file.empty())
+  auto address = values.address(kKey);
+  if (address && !is_loopback(address->host) && config.hub_token_file.empty())
     return values.wrong(kKey, "an address of the loopback interface, or hub.token_file with it");
-  config.hub_listen = *std::move(parsed);
+  config.hub_listen = std::move(address);
 }
 
 // weftd admits machines only to the cluster that it belongs to.
@@ -168,13 +172,12 @@ void set_join(const Values& values, Config& config) {
   const std::string text = values.text(kKey);
   if (text.empty() && !config.join_authority.empty())
     values.add("join.authority", "expected join.listen with it: it admits who connects there");
-  if (text.empty()) return;
-  auto parsed = parse_listen(text);
-  if (!parsed.ok() || parsed->port == 0) return values.wrong(kKey, "HOST:PORT or [HOST]:PORT");
+  auto address = values.address(kKey);
+  if (!address) return;
   if (config.join_authority.empty()) return values.wrong(kKey, "join.authority with it");
   config.join_members = values.number("join.members", 1, kEtcdMembersMax);
   if (!config.clustered()) return values.wrong(kKey, "etcd.endpoints with it: others join a cluster");
-  config.join_listen = *std::move(parsed);
+  config.join_listen = std::move(address);
 }
 
 // A node of a cluster reads from the other nodes and serves them, and both prove that they hold the key. The loopback
@@ -218,6 +221,8 @@ Config make_config(const SettingValues& given, Mistakes& mistakes) {
   config.provider = values.text("provider", "auto");
   config.log_file = values.text("log_file");
   config.log_level = values.text("log_level", "info");
+  if (values.one_of("log_format", std::to_array<std::string_view>({"text", "json"})) == "json")
+    config.log_format = LogFormat::json;
   if (!check_log_levels(config.log_level).ok())
     values.wrong("log_level", "debug, info, warning or error, and CATEGORY=debug");
   set_limits(values, config);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/live.h"
+#include "base/log.h"
 #include "daemon/access.h"
 #include "daemon/settings.h"
 #include "peers/address.h"
@@ -26,16 +27,17 @@ struct Config {
   std::uint64_t cache_max = 0;   // bytes
   std::uint64_t memory_max = 0;  // bytes of new versions that may exist only in memory
   std::string cold, sparse;
-  bool expect_others = false;       // as FetchPolicy::expect_others
-  std::vector<std::string> follow;  // models and prefixes of model names
-  std::uint16_t metrics_port = 0;
-  std::optional<ListenAddress> hub_listen;  // for clients of a model hub
+  bool expect_others = false;                   // as FetchPolicy::expect_others
+  std::vector<std::string> follow;              // models and prefixes of model names
+  std::optional<ListenAddress> metrics_listen;  // of /metrics
+  std::optional<ListenAddress> hub_listen;      // for clients of a model hub
   std::string hub_token_file;
   std::string hub_upstream;  // URL of the hub that has what the store lacks; "": none
   std::string hub_upstream_token_file;
   std::chrono::seconds drain{0};
   std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;
+  LogFormat log_format = LogFormat::text;
   EtcdOptions etcd;  // no endpoints: a node without a cluster
   Grant publish, remove, gc;
   std::optional<ListenAddress> join_listen;  // for machines that join the cluster

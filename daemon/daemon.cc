@@ -24,6 +24,7 @@
 #include "daemon/parts.h"
 #include "drafts/pull_area.h"
 #include "http/server.h"
+#include "monitor/audit.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
@@ -117,13 +118,16 @@ class Daemon {
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
-                               *served_pulls_, pull_counts_, kept_versions_, now_ns()});
+                               *served_pulls_, pull_counts_, kept_versions_, mounts_, now_ns()});
+    add_process_figures(figures_, options_.commit);
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
+    add_store_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
     add_pull_figures(figures_, *parts_);
     health_ = std::make_unique<Health>(*parts_);
     add_health_figures(figures_, *health_);
+    add_mount_figures(figures_, mounts_);
     serve_imports(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
@@ -148,12 +152,13 @@ class Daemon {
   }
 
   Status serve_metrics() {
-    const std::uint16_t port = config_.get()->metrics_port;
-    if (port == 0) return {};
+    const auto config = config_.get();
+    if (!config->metrics_listen) return {};
     HttpServer::Options options;
-    options.port = port;
+    options.address = config->metrics_listen->host;
+    options.port = config->metrics_listen->port;
     options.connections_max = limits::kMetricsClientsMax;
-    options.name = fmt::format("metrics_port {}", port);
+    options.name = fmt::format("metrics_listen port {}", options.port);
     WEFT_TRY(metrics_, HttpServer::open(std::move(options), [this](const HttpRequest& request) {
                return metrics_reply(figures_, request);
              }));
@@ -175,6 +180,7 @@ class Daemon {
             .collect = [this](const std::function<bool()>& cancelled) -> Status {
               SilentProgress progress(cancelled);
               WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {}, cancelled, progress));
+              if (outcome.report.versions_reaped + outcome.report.blobs_freed > 0) audit("gc", "", own_user());
               if (outcome.undecided.empty()) return {};
               const UndecidedVersion& first = outcome.undecided.front();
               return Error{Errc::busy,
@@ -273,6 +279,7 @@ class Daemon {
   std::optional<ServedPulls> served_pulls_;
   PullCounts pull_counts_;
   KeptVersions kept_versions_;
+  MountTable mounts_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Peers> peers_;  // null without a cluster, and for the provider "none"
   std::unique_ptr<Bytes> bytes_;
@@ -316,7 +323,7 @@ sigset_t daemon_signals() {
 Result<bool> run_daemon(const DaemonOptions& options) {
   WEFT_TRY(SettingValues values, gather_settings(options));
   WEFT_TRY(Config config, make_config(values));
-  WEFT_CHECK(log_setup(config.log_file, config.log_level, "weftd"));
+  WEFT_CHECK(log_setup(config.log_file, config.log_level, "weftd", {config.log_format, config.name}));
   // On the heap, so that it can be leaked if requests hang, whose threads still use it.
   auto daemon = std::make_unique<Daemon>(options, std::move(values), std::move(config));
   auto drained = daemon->run();

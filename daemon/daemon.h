@@ -13,6 +13,7 @@ struct DaemonOptions {
   std::string config_file;  // "" for none
   SettingValues flags;      // override the file
   std::string notify_socket;
+  std::string commit;  // of the program
 };
 
 // Returns the settings of the file, overridden by the flags.

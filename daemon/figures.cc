@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "monitor/process_usage.h"
+
 namespace weft {
 namespace {
 
@@ -59,23 +61,44 @@ std::string Figures::text() const {
   std::string text;
   for (const Family& family : families_) {
     text += head(family.name, family.type, family.help);
-    for (const Sample& sample : family.read()) text += line(family.name, sample);
+    for (const Sample& sample : family.read()) text += line(family.name + sample.suffix, sample);
   }
   const std::lock_guard lock(mutex_);
-  text += head("weft_request_seconds", "histogram", "Duration of requests on the control socket.");
+  text += head("weft_request_duration_seconds", "histogram", "Duration of requests on the control socket.");
   for (const auto& [name, requests] : requests_) {
     for (std::size_t i = 0; i < kBuckets.size(); ++i)
-      text += line("weft_request_seconds_bucket", {{{"request", name}, {"le", fmt::format("{}", kBuckets[i])}},
-                                                   static_cast<double>(requests.within[i])});
+      text += line("weft_request_duration_seconds_bucket", {{{"request", name}, {"le", fmt::format("{}", kBuckets[i])}},
+                                                            static_cast<double>(requests.within[i])});
     const auto count = static_cast<double>(requests.count);
-    text += line("weft_request_seconds_bucket", {{{"request", name}, {"le", "+Inf"}}, count});
-    text += line("weft_request_seconds_sum", {{{"request", name}}, requests.seconds});
-    text += line("weft_request_seconds_count", {{{"request", name}}, count});
+    text += line("weft_request_duration_seconds_bucket", {{{"request", name}, {"le", "+Inf"}}, count});
+    text += line("weft_request_duration_seconds_sum", {{{"request", name}}, requests.seconds});
+    text += line("weft_request_duration_seconds_count", {{{"request", name}}, count});
   }
   text += head("weft_requests_failed_total", "counter", "Requests of the control socket that failed.");
   for (const auto& [name, requests] : requests_)
     text += line("weft_requests_failed_total", {{{"request", name}}, static_cast<double>(requests.failed)});
   return text;
+}
+
+void add_process_figures(Figures& figures, const std::string& commit) {
+  figures.add("weft_build_info", "gauge", "1, with the version and the commit of the program.", Figures::Read([commit] {
+                return std::vector<Figures::Sample>{{{{"version", WEFT_VERSION}, {"commit", commit}}, 1}};
+              }));
+  const auto add = [&figures](const char* name, const char* type, const char* help, auto member) {
+    figures.add(name, type, help, Figures::Read([member] {
+                  std::vector<Figures::Sample> samples;
+                  if (const auto usage = process_usage(); usage.ok())
+                    samples.push_back({{}, static_cast<double>((*usage).*member)});
+                  return samples;
+                }));
+  };
+  add("process_cpu_seconds_total", "counter", "CPU time of the daemon.", &ProcessUsage::cpu_seconds);
+  add("process_start_time_seconds", "gauge", "Start of the daemon, in seconds since 1970.",
+      &ProcessUsage::start_seconds);
+  add("process_virtual_memory_bytes", "gauge", "Address space of the daemon.", &ProcessUsage::virtual_bytes);
+  add("process_resident_memory_bytes", "gauge", "Memory of the daemon.", &ProcessUsage::resident_bytes);
+  add("process_open_fds", "gauge", "Open file descriptors of the daemon.", &ProcessUsage::open_fds);
+  add("process_max_fds", "gauge", "Limit of open file descriptors of the daemon.", &ProcessUsage::max_fds);
 }
 
 HttpReply metrics_reply(const Figures& figures, const HttpRequest& request) {

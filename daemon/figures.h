@@ -21,14 +21,15 @@ class Figures {
   struct Sample {
     std::vector<std::pair<std::string, std::string>> labels;
     double value = 0;
+    std::string suffix = {};  // of the name: "_bucket", "_sum" or "_count" of a histogram
   };
   // Called by each text(). Must be quick, and must not call this object.
   using Read = std::function<std::vector<Sample>()>;
-  // Adds a metric; `type` is "counter" or "gauge". Call before the first text().
+  // Adds a metric; `type` is "counter", "gauge", "histogram" or "summary". Call before the first text().
   void add(std::string name, std::string type, std::string help, Read read);
   void add(std::string name, std::string type, std::string help, std::function<double()> read);
 
-  // Counts a finished request of the control socket in weft_request_seconds and weft_requests_failed_total.
+  // Counts a finished request of the control socket in weft_request_duration_seconds and weft_requests_failed_total.
   void request_ended(std::string_view name, std::chrono::nanoseconds took, bool failed);
   std::uint64_t requests() const;
 
@@ -49,6 +50,9 @@ class Figures {
   mutable std::mutex mutex_;
   std::map<std::string, Requests, std::less<>> requests_;  // guarded by mutex_
 };
+
+// Adds the metrics of this process, and weft_build_info. `commit`: of the program.
+void add_process_figures(Figures& figures, const std::string& commit);
 
 // Answers /metrics with the text, and any other path with 404.
 HttpReply metrics_reply(const Figures& figures, const HttpRequest& request);

@@ -301,7 +301,7 @@ Samples findings_of(const ClusterHealth& health) {
 }
 
 // Two nodes may have one name.
-std::vector<std::pair<std::string, std::string>> labels_of(const NodeFacts& node) {
+std::vector<std::pair<std::string, std::string>> health_labels(const NodeFacts& node) {
   return {{"node", node.name}, {"id", node.node}};
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
 #include "fetch/requests/version.h"
+#include "monitor/audit.h"
 #include "os/sys.h"
 #include "publish/arrival_patience.h"
 #include "publish/import_sources.h"
@@ -165,6 +166,7 @@ void displace(control::Call& call, std::uint64_t keep, ImportReport& report, Dae
         },
         [&](const VersionName& version) -> Status {
           ++removed;
+          audit("remove", spec_of(version.model, version.number), call.peer().uid);
           static_cast<void>(call.event(encode_fields(ImportEvent{.removed = version})));
           return {};
         });
@@ -191,11 +193,8 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   ImportOptions options = request.options;
   options.by = author_of(call.peer());
   WEFT_TRY(ImportReport report, publish(std::move(options), call.peer().uid, std::move(files), progress, parts));
-  const VersionRow& row = report.outcome.version;
   displace(call, request.options.keep, report, parts);
   if (parts.bytes.behind) parts.bytes.behind->wake();
-  log_info("{}{} by user {}", spec_of(row.model_name, row.number),
-           report.outcome.made ? " published" : " has this content already, asked for", call.peer().uid);
   return report;
 }
 

@@ -155,6 +155,7 @@ int run_weftd(std::span<const char* const> arguments) {
   }
   const char* socket = std::getenv("NOTIFY_SOCKET");
   line->daemon.notify_socket = socket == nullptr ? "" : socket;
+  line->daemon.commit = version_commit();
   if (line->action == CommandLine::Action::check) return check(line->daemon);
   const Status done = act(*line);
   if (done.ok()) return 0;

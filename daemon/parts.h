@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/figures.h"
 #include "daemon_api/control_messages.h"
+#include "monitor/mount_table.h"
 #include "pull/served_pulls.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"
@@ -40,6 +41,7 @@ struct DaemonParts {
   ServedPulls& served_pulls;
   PullCounts& pull_counts;
   KeptVersions& kept_versions;
+  MountTable& mounts;
   std::uint64_t since_ns = 0;
 };
 
@@ -55,8 +57,9 @@ void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, 
 void serve_restore(control::Server& server, DaemonParts& parts);  // restore
 void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
 void serve_nodes(control::Server& server, DaemonParts& parts);    // node_drain, node_remove
-void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
+void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics, mount
 
+void add_mount_figures(Figures& figures, const MountTable& mounts);
 // Adds the metrics of the control socket, the registry, memory and scrub.
 void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server);
 std::string status_json(DaemonParts& parts, const control::Server& server);

@@ -181,6 +181,7 @@ Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live,
   options.node = peers->self_;
   options.key_file = config->key_file;
   options.server = &peers->answers_;
+  options.address_text = endpoint_text;
   WEFT_TRY(peers->exchange_, Exchange::open(options));
   peers->swarms_ = std::make_unique<PeerSwarms>(peers->swarms_parts(store, live));
   peers->news_ = std::make_unique<PeerNews>(
@@ -296,6 +297,9 @@ void write_peers_status(JsonWriter& json, Store& store, const Peers& peers) {
   json.member("address", addresses_text(peers.exchange().endpoints())).member("sessions", now.sessions);
   json.member("handshakes", now.handshakes).member("half_open", now.half_open).member("calls", now.calls);
   json.member("answers", now.answers).member("busy", now.busy).member("refused", now.refused);
+  json.key("refusals").begin_object();
+  for (std::size_t i = 0; i < now.refusals.size(); ++i) json.member(kPeerRefusalNames.at(i), now.refusals.at(i));
+  json.end_object();
   json.member("windows", now.windows).member("window_bytes", now.window_bytes).member("lease_ends", now.lease_ends);
   json.member("read_bytes", now.read_bytes).member("served_bytes", now.served_bytes);
   json.member("pinned_bytes", now.pinned_bytes).member("buffers_aside", now.buffers_aside);
@@ -318,8 +322,15 @@ void add_peer_figures(Figures& figures, const Peers& peers) {
   add("weft_peer_answers_total", "counter", "Answers sent to other daemons.", &ExchangeFigures::answers);
   add("weft_peer_busy_total", "counter", "Calls that were rejected because there were too many.",
       &ExchangeFigures::busy);
-  add("weft_peer_refused_total", "counter", "Frames that were rejected: malformed, wrong key or tag, replayed.",
-      &ExchangeFigures::refused);
+  figures.add(
+      "weft_peer_refused_total", "counter", "Messages and handshakes that were refused, by reason.",
+      Figures::Read([&peers] {
+        const ExchangeFigures now = peers.exchange().figures();
+        std::vector<Figures::Sample> samples;
+        for (std::size_t i = 0; i < now.refusals.size(); ++i)
+          samples.push_back({{{"reason", kPeerRefusalNames.at(i)}}, static_cast<double>(now.refusals.at(i)), {}});
+        return samples;
+      }));
   add("weft_peer_windows", "gauge", "Open windows on this node's bytes.", &ExchangeFigures::windows);
   add("weft_peer_pinned_bytes", "gauge", "Memory that RDMA hardware holds in place.", &ExchangeFigures::pinned_bytes);
   add("weft_peer_registrations_total", "counter", "Registrations of memory with the hardware.",

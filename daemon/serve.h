@@ -1,17 +1,33 @@
-// Registers handlers of requests whose bodies and answers have fields().
+// Registers handlers of requests whose bodies and answers have fields(). They are in the audit log.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/json_fields.h"
 #include "control/call.h"
 #include "control/server.h"
+#include "daemon_api/audit_entries.h"
 #include "daemon_api/control_messages.h"
+#include "monitor/audit.h"
 
 namespace weft {
 
 void fail(control::Call& call, const Error& error);  // logs the error and answers with it
+
+// Writes the line of the audit log about a request that was done or denied. Other failures changed nothing.
+template <class Request, class Answer>
+void audit_outcome(const control::Call& call, const Request& request, const Result<Answer>& answer) {
+  const bool denied = !answer.ok() && answer.error().code == Errc::permission;
+  if (!answer.ok() && !denied) return;
+  const std::optional<AuditEntry> entry = audit_entry(request, answer.ok() ? &*answer : nullptr);
+  if (!entry) return;
+  if (denied)
+    audit_denial(entry->action, entry->object, call.peer().uid, answer.error());
+  else
+    audit(entry->action, entry->object, call.peer().uid);
+}
 
 // `parts` outlives the server.
 template <class Request, class Answer, class Parts>
@@ -20,6 +36,7 @@ void serve(control::Server& server, Parts& parts, const std::string& name,
   server.on(name, control::Runs::own_thread, [&parts, handle](const std::shared_ptr<control::Call>& call) {
     const auto request = decode_fields<Request>(call->body());
     const auto answer = request.ok() ? handle(*call, *request, parts) : Result<Answer>(request.error());
+    if (request.ok()) audit_outcome(*call, *request, answer);
     answer.ok() ? call->answer(encode_fields(*answer)) : fail(*call, answer.error());
   });
 }

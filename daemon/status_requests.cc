@@ -14,6 +14,8 @@
 namespace weft {
 namespace {
 
+constexpr double kSecondNs = 1e9;
+
 void write_registry(JsonWriter& json, const Registry& registry) {
   const RegistryStatus status = registry.status();
   json.begin_object().member("kind", status.shared ? "etcd" : "local").member("connected", status.connected);
@@ -84,6 +86,33 @@ Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, Daem
   return list;
 }
 
+Result<Nothing> mount(control::Call& call, const MountFigures& figures, DaemonParts& parts) {
+  parts.mounts.report(call.peer().uid, figures);
+  return Nothing{};
+}
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+Labels labels_of(const MountTable::Mount& mount) {
+  return {{"directory", mount.figures.directory}, {"uid", std::to_string(mount.user)}};
+}
+
+// Adds the samples of one kind of requests to those of a histogram.
+void add_latencies(std::vector<Figures::Sample>& samples, const Labels& mount, const MountRequests& requests) {
+  Labels labels = mount;
+  labels.emplace_back("request", requests.kind);
+  double count = 0;
+  for (std::size_t i = 0; i < requests.took.size(); ++i) {
+    count += static_cast<double>(requests.took[i]);
+    const bool bound = i < kLatencyBoundsNs.size();
+    Labels bucket = labels;
+    bucket.emplace_back("le", bound ? fmt::format("{}", static_cast<double>(kLatencyBoundsNs[i]) / kSecondNs) : "+Inf");
+    samples.push_back({std::move(bucket), count, "_bucket"});
+  }
+  samples.push_back({labels, static_cast<double>(requests.nanoseconds) / kSecondNs, "_sum"});
+  samples.push_back({std::move(labels), count, "_count"});
+}
+
 }  // namespace
 
 std::string status_json(DaemonParts& parts, const control::Server& server) {
@@ -119,8 +148,35 @@ void serve_status(control::Server& server, DaemonParts& parts) {
   server.on("status", control::Runs::own_thread,
             [&parts, &server](const std::shared_ptr<Call>& call) { call->answer(status_json(parts, server)); });
   serve(server, parts, "peers", peers);
+  serve(server, parts, "mount", mount);
   server.on("metrics", control::Runs::own_thread,
             [&parts](const std::shared_ptr<Call>& call) { call->answer(text_answer(parts.figures.text())); });
+}
+
+void add_mount_figures(Figures& figures, const MountTable& mounts) {
+  figures.add("weft_mounts", "gauge", "Mounts of the store that report to this daemon.",
+              [&mounts] { return static_cast<double>(mounts.mounts().size()); });
+  const auto add = [&](const char* name, const char* type, const char* help, auto member) {
+    figures.add(name, type, help, Figures::Read([&mounts, member] {
+                  std::vector<Figures::Sample> samples;
+                  for (const MountTable::Mount& mount : mounts.mounts())
+                    samples.push_back({labels_of(mount), static_cast<double>(mount.figures.*member)});
+                  return samples;
+                }));
+  };
+  add("weft_mount_passthrough", "gauge", "1 if the kernel reads files of the mount itself.",
+      &MountFigures::passthrough);
+  add("weft_mount_passthrough_refused_total", "counter", "Opens for which the kernel refused passthrough.",
+      &MountFigures::passthrough_refused);
+  add("weft_mount_restarts_total", "counter", "Servers of the mount that were lost.", &MountFigures::restarts);
+  figures.add("weft_mount_request_duration_seconds", "histogram", "Duration of requests to the server of the mount.",
+              Figures::Read([&mounts] {
+                std::vector<Figures::Sample> samples;
+                for (const MountTable::Mount& mount : mounts.mounts())
+                  for (const MountRequests& requests : mount.figures.requests)
+                    add_latencies(samples, labels_of(mount), requests);
+                return samples;
+              }));
 }
 
 void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server) {
@@ -143,7 +199,7 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
               Figures::Read(scrub(&ScrubPass::problems)));
   figures.add("weft_scrub_bytes", "gauge", "Bytes that the last complete scrub read.",
               Figures::Read(scrub(&ScrubPass::bytes)));
-  figures.add("weft_scrub_ended_seconds", "gauge", "End of the last complete scrub, in seconds since 1970.",
+  figures.add("weft_scrub_ended_timestamp_seconds", "gauge", "End of the last complete scrub, in seconds since 1970.",
               Figures::Read([ended = scrub(&ScrubPass::ended_ns)] {
                 auto samples = ended();
                 for (auto& sample : samples) sample.value /= 1e9;
@@ -163,7 +219,14 @@ void add_node_figures(Figures& figures, DaemonParts& parts, const control::Serve
               registry(&RegistryStatus::connected));
   figures.add("weft_registry_revision", "gauge", "Revision of the registry up to which the store mirrors it.",
               registry(&RegistryStatus::revision));
-  figures.add("weft_registry_requests_total", "counter", "Requests to etcd.", registry(&RegistryStatus::requests));
+  figures.add("weft_registry_request_duration_seconds", "summary", "Duration of requests to etcd.",
+              Figures::Read([&parts] {
+                const RegistryStatus status = parts.registry.status();
+                return std::vector<Figures::Sample>{{{}, static_cast<double>(status.request_ns) / kSecondNs, "_sum"},
+                                                    {{}, static_cast<double>(status.requests), "_count"}};
+              }));
+  figures.add("weft_registry_request_failures_total", "counter", "Requests to etcd without a good answer.",
+              registry(&RegistryStatus::failed_requests));
   figures.add("weft_registry_changes_total", "counter", "Changes that were mirrored.",
               registry(&RegistryStatus::changes));
   figures.add("weft_registry_refused_total", "counter", "Values of the registry that did not verify.",

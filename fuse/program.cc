@@ -30,6 +30,7 @@
 #include "os/programs.h"
 #include "os/sys.h"
 #include "weft/bytes/cold.h"
+#include "weft/programs/mount_figures.h"
 #include "weft/programs/vfs.h"
 #include "weft/store/publish.h"
 #include "weft/store/store.h"
@@ -161,7 +162,8 @@ Status open_and_serve(const MountOptions& options, const ServerEnds& ends) {
   const auto cold = make_cold_client(options.store, store->cluster().has_value());
   const auto vfs = Vfs::make(*store, VfsOptions{cold.get(), options.cold, options.publish});
   const auto rights = make_publish_rights(options.store);
-  return serve(*vfs, *rights, cold.get(), options, ends);
+  const auto reports = make_mount_reports(options.store);
+  return serve(*vfs, *rights, *reports, cold.get(), options, ends);
 }
 
 // Runs the announcer. It is killed by its supervisor, or dies with it; a signal from a terminal is left to the

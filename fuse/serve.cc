@@ -46,7 +46,7 @@ PublisherOptions publishing(const MountOptions& options, const SharedHead& head)
   return {options.store, program.value_or("weft"), options.trust_store, options.durability, shared_text(head.mount_id)};
 }
 
-Status serve_device(Server& server, int channel) {
+Status serve_device(Server& server, MountReports& reports, int channel) {
   if (const std::string why = shared_text(server.shared.head().passthrough_refused); !why.empty())
     server.passthrough.refuse(why);
   Session session(server);
@@ -56,7 +56,7 @@ Status serve_device(Server& server, int channel) {
   server.kernel_cache = session.kernel_cache();
   server.vfs.read_by_record(server.options.record_reads);
   server.events.start(server.device);
-  Watcher watcher(session, server, channel);
+  Watcher watcher(session, server, reports, channel);
   server.notifier.start(*server.kernel_cache);
   if (server.checkpoints) server.checkpoints->start();
   Status served = watcher.start();
@@ -73,7 +73,8 @@ Status serve_device(Server& server, int channel) {
 
 }  // namespace
 
-Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends) {
+Status serve(Vfs& vfs, PublishRights& rights, MountReports& reports, ColdReads* cold, const MountOptions& options,
+             const ServerEnds& ends) {
   const Fd channel(ends.channel);
   WEFT_TRY(SharedState shared, SharedState::attach(Fd(ends.state)));
   WEFT_CHECK(say(channel.get(), Say::opened));
@@ -86,7 +87,7 @@ Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOption
   Server server(vfs, rights, std::move(drafts), publishing(options, shared.head()), options, shared);
   server.device = message->device.release();
   if (cold != nullptr) cold->on_wait([&log = server.requests] { log.alive(); });
-  Status served = serve_device(server, channel.get());
+  Status served = serve_device(server, reports, channel.get());
   if (cold != nullptr) cold->on_wait({});
   return served;
 }

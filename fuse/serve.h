@@ -4,6 +4,7 @@
 #include "fuse/process/options.h"
 #include "fuse/process/server_process.h"
 #include "weft/bytes/cold.h"
+#include "weft/programs/mount_figures.h"
 #include "weft/programs/vfs.h"
 #include "weft/store/publish.h"
 
@@ -13,7 +14,9 @@ namespace weft {
 // the mount's status to Vfs::set_mount_status. Call block_signals() before any thread starts: a stop signal is passed
 // to the supervisor, and the server unmounts only if the supervisor is gone. Errc::unsupported if the state behind
 // `ends` has another program's layout. `cold` fetches bytes of other nodes, and may be null. The supervisor does not
-// take a request that waits for such bytes for a stalled one.
-Status serve(Vfs& vfs, PublishRights& rights, ColdReads* cold, const MountOptions& options, const ServerEnds& ends);
+// take a request that waits for such bytes for a stalled one. `reports` gets the figures of the mount every few
+// seconds.
+Status serve(Vfs& vfs, PublishRights& rights, MountReports& reports, ColdReads* cold, const MountOptions& options,
+             const ServerEnds& ends);
 
 }  // namespace weft

@@ -66,6 +66,16 @@ std::string status_members(const Server& server, const Status& read_ahead, bool 
   return text.substr(1, text.size() - 2);
 }
 
+MountFigures figures_of(const Server& server) {
+  const SharedHead& head = server.shared.head();
+  return {.id = shared_text(head.mount_id),
+          .directory = server.options.directory,
+          .passthrough = server.passthrough.active(),
+          .passthrough_refused = server.open_files.refused().opens,
+          .restarts = head.restarts,
+          .requests = server.requests.answered()};
+}
+
 }  // namespace
 
 Status Watcher::start() {
@@ -147,12 +157,14 @@ bool Watcher::take_signals() {
   return false;
 }
 
-// Trims caches. While the mount is idle, returns memory to the system for some looks, until the caches have expired.
+// Trims caches, and reports. While the mount is idle, returns memory to the system for some looks, until the caches
+// have expired.
 void Watcher::rest() {
   server_.vfs.trim();
   server_.listings.trim();
   if (const std::uint64_t refused = server_.open_files.refused().opens; refused != std::exchange(refused_, refused))
     publish_status();
+  reports_.report(figures_of(server_));
   const std::uint64_t begun = server_.requests.begun();
   idle_polls_ = begun == begun_ ? idle_polls_ + 1 : 0;
   begun_ = begun;

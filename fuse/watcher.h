@@ -1,5 +1,5 @@
 // A server's background thread. It completes the setup once the mount answers, passes signals to the supervisor,
-// notices the supervisor's end, and frees memory when the mount is idle.
+// notices the supervisor's end, frees memory when the mount is idle, and reports the figures of the mount to weftd.
 #pragma once
 
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include "fuse/state/server.h"
 #include "os/bell.h"
 #include "os/sys.h"
+#include "weft/programs/mount_figures.h"
 #include "weft/result.h"
 
 namespace weft {
@@ -17,8 +18,8 @@ namespace weft {
 class Watcher {
  public:
   // All outlive this. Construct it in the thread that will loop; `channel` leads to the supervisor.
-  Watcher(Session& session, Server& server, int channel)
-      : session_(session), server_(server), channel_(channel), loop_thread_(::pthread_self()) {}
+  Watcher(Session& session, Server& server, MountReports& reports, int channel)
+      : session_(session), server_(server), reports_(reports), channel_(channel), loop_thread_(::pthread_self()) {}
   ~Watcher() { join(); }
 
   Status start();
@@ -39,6 +40,7 @@ class Watcher {
 
   Session& session_;
   Server& server_;
+  MountReports& reports_;
   int channel_;  // -1: the supervisor is gone
   pthread_t loop_thread_;
   Fd signals_;

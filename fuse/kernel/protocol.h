@@ -15,13 +15,21 @@ inline constexpr std::size_t kReadBytesMax = 1U << 20U;  // per request: the ker
 
 namespace weft::kernel {
 
+inline constexpr std::uint32_t kOpLookup = 1;
 inline constexpr std::uint32_t kOpForget = 2;
+inline constexpr std::uint32_t kOpGetattr = 3;
+inline constexpr std::uint32_t kOpOpen = 14;
 inline constexpr std::uint32_t kOpRead = 15;
 inline constexpr std::uint32_t kOpWrite = 16;
 inline constexpr std::uint32_t kOpInit = 26;
+inline constexpr std::uint32_t kOpOpendir = 27;
+inline constexpr std::uint32_t kOpReaddir = 28;
+inline constexpr std::uint32_t kOpCreate = 35;
 inline constexpr std::uint32_t kOpInterrupt = 36;
 inline constexpr std::uint32_t kOpPoll = 40;
 inline constexpr std::uint32_t kOpBatchForget = 42;
+inline constexpr std::uint32_t kOpReaddirPlus = 44;
+inline constexpr std::uint32_t kOpStatx = 52;
 inline constexpr std::int32_t kNotifyPoll = 1;               // in OutHeader::error, with unique 0
 inline constexpr std::int32_t kNotifyResend = 7;             // in OutHeader::error, with unique 0
 inline constexpr std::uint64_t kUniqueResend = 1ULL << 63U;  // in InHeader::unique: the kernel sends this request again

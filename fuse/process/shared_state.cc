@@ -13,8 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'0009;  // "weft", 9
-constexpr std::size_t kHeadBytes = 4096;
+constexpr std::uint64_t kSharedLayout = 0x7765'6674'0000'000A;  // "weft", 10
+constexpr std::size_t kHeadBytes = 8192;
 constexpr std::size_t kBytes = kHeadBytes + limits::kOpenHandlesMax * sizeof(OpenSlot);  // only used pages take memory
 static_assert(sizeof(SharedHead) <= kHeadBytes);
 

@@ -143,6 +143,7 @@ struct VersionRow {
   std::uint64_t undeleted_ns = 0;
   std::uint64_t undeleted = 0;                 // tick of the lineage clock at that undelete
   std::vector<std::string> removed_tags = {};  // of a removed version: its tags at the removal
+  Author by = {};                              // the publishing user, alike on all nodes
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);

@@ -217,6 +217,12 @@ inline constexpr std::size_t kControlFdsEachMax = 256;
 inline constexpr std::uint64_t kControlMessageSecondsMax = 10;  // from the first byte of a message to its last
 inline constexpr std::size_t kControlAcceptsAtOnceMax = 64;     // per turn; then other connections have theirs
 inline constexpr std::size_t kControlUnreadMax = 4;             // unread messages of a call
+inline constexpr std::size_t kMountsMax = 256;                  // that report to a daemon
+inline constexpr std::size_t kMountsOfUserMax = 64;             // of one user
+inline constexpr std::size_t kMountKindsMax = 16;               // kinds of requests in a report
+inline constexpr std::size_t kMountKindMax = 16;                // bytes
+inline constexpr std::size_t kMountIdMax = 64;                  // bytes
+inline constexpr std::size_t kMountDirectoryMax = 4096;         // bytes
 inline constexpr std::size_t kControlQueueMax = 16U << 20U;     // bytes queued for the other end
 
 // The HTTP server of weftd. libmicrohttpd keeps the request line and the header fields of a client in kHttpMemory, and

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace weft {
@@ -18,17 +19,32 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 16U << 10U;
 
-std::shared_ptr<spdlog::logger>& logger() {
-  static std::shared_ptr<spdlog::logger> instance =
-      std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+// Where lines go, and how they look.
+struct LogOutput {
+  std::shared_ptr<spdlog::logger> logger;
+  LogStyle style = {};
+};
+
+LogOutput& output() {
+  static LogOutput instance{
+      std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_mt>())};
+  return instance;
+}
+
+// The output of audit lines. Without a logger there are none.
+LogOutput& audit_output() {
+  static LogOutput instance;
   return instance;
 }
 
 constexpr const char* kPattern = "%Y-%m-%dT%H:%M:%S.%e %n[%P] %l: %v";
+// The text of a line in this format is the rest of the members.
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","program":"%n","pid":%P,"level":"%l",%v})";
 
 // The file of the log. Its sink can be replaced while other threads write lines.
 struct LogFile {
   std::string path;  // empty: stderr
+  LogFormat format = LogFormat::text;
   std::shared_ptr<spdlog::sinks::dist_sink_mt> lines;
 };
 
@@ -40,7 +56,7 @@ LogFile& log_file() {
 std::atomic<bool> reopens = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // for handlers of signals
 
-Result<spdlog::sink_ptr> open_sink(const std::string& path) {
+Result<spdlog::sink_ptr> open_sink(const std::string& path, LogFormat format) {
   spdlog::sink_ptr sink;
   try {
     if (path.empty())
@@ -50,7 +66,7 @@ Result<spdlog::sink_ptr> open_sink(const std::string& path) {
   } catch (const spdlog::spdlog_ex& error) {
     return Error{Errc::io, fmt::format("log file {}: {}", path, error.what())};
   }
-  sink->set_pattern(kPattern);
+  sink->set_pattern(format == LogFormat::json ? kJsonPattern : kPattern);
   return sink;
 }
 
@@ -58,7 +74,7 @@ Result<spdlog::sink_ptr> open_sink(const std::string& path) {
 Status reopen_now() {
   const LogFile& file = log_file();
   if (file.path.empty() || !file.lines) return {};
-  WEFT_TRY(spdlog::sink_ptr sink, open_sink(file.path));
+  WEFT_TRY(spdlog::sink_ptr sink, open_sink(file.path, file.format));
   file.lines->set_sinks({std::move(sink)});
   return {};
 }
@@ -126,6 +142,65 @@ bool names_its_work(LogCategory category) {
   return category == LogCategory::peers || category == LogCategory::mount || category == LogCategory::drafts;
 }
 
+// A line, before it has a format.
+struct LogLine {
+  std::string_view category = {};  // "": none
+  std::string_view work = {};
+  std::string_view message = {};
+  std::span<const std::pair<std::string_view, std::string>> fields = {};
+};
+
+std::string quoted_if_needed(const std::string& value) {
+  if (!value.empty() && value.find_first_of(" \"=") == std::string::npos) return value;
+  std::string out = "\"";
+  for (const char c : value) {
+    if (c == '"') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string text_of(const LogLine& line) {
+  std::string text;
+  for (const std::string_view part : {line.category, line.work})
+    if (!part.empty()) text += fmt::format("{}: ", part);
+  text += line.message;
+  for (const auto& [name, value] : line.fields)
+    text += fmt::format("{}{}={}", text.ends_with(' ') ? "" : " ", name, quoted_if_needed(value));
+  return printable(text, kLineBytesMax);
+}
+
+// Returns the members of the object behind those of the pattern, without braces.
+std::string json_of(const LogLine& line, const std::string& node) {
+  JsonWriter json;
+  json.begin_object();
+  const auto add = [&json](std::string_view name, std::string_view value) {
+    if (!value.empty()) json.member(name, printable(value, kLineBytesMax));
+  };
+  add("node", node);
+  add("category", line.category);
+  add("work", line.work);
+  add("message", line.message);
+  for (const auto& [name, value] : line.fields) json.member(name, printable(value, kLineBytesMax));
+  const std::string text = json.end_object().take();
+  return text.substr(1, text.size() - 2);
+}
+
+void write(const LogOutput& to, LogLevel level, const LogLine& line) {
+  if (reopens.load(std::memory_order_relaxed) && reopens.exchange(false))
+    if (const Status reopened = reopen_now(); !reopened.ok()) log_line(LogLevel::error, reopened.error().message);
+  const std::string shown = to.style.format == LogFormat::json ? json_of(line, to.style.node) : text_of(line);
+  to.logger->log(spdlog_level(level), spdlog::string_view_t(shown.data(), shown.size()));
+}
+
+// Returns a logger without a level of its own.
+std::shared_ptr<spdlog::logger> make_logger(std::string_view program, spdlog::sink_ptr sink) {
+  auto made = std::make_shared<spdlog::logger>(std::string(program), std::move(sink));
+  made->set_level(spdlog::level::debug);
+  made->flush_on(spdlog::level::debug);
+  return made;
+}
+
 void apply(const Levels& levels) {
   general_level = levels.general;
   for (std::size_t i = 0; i < levels.own.size(); ++i)
@@ -138,10 +213,7 @@ std::array<std::atomic<bool>, kLogCategoryNames.size()> log_internal::debugs{};
 
 void log_line(LogLevel level, std::string_view line) {
   if (level != LogLevel::debug && level < general_level.load(std::memory_order_relaxed)) return;
-  if (reopens.load(std::memory_order_relaxed) && reopens.exchange(false))
-    if (const Status reopened = reopen_now(); !reopened.ok()) log_line(LogLevel::error, reopened.error().message);
-  const std::string shown = printable(line, kLineBytesMax);
-  logger()->log(spdlog_level(level), spdlog::string_view_t(shown.data(), shown.size()));
+  write(output(), level, {.message = line});
 }
 
 LogWork::LogWork(std::string_view kind, std::uint64_t number)
@@ -158,8 +230,7 @@ std::string log_work() {
 void log_debug_line(LogCategory category, std::string_view line) {
   const char* const name = kLogCategoryNames[static_cast<std::size_t>(category)];
   const std::string work = names_its_work(category) ? "" : log_work();
-  log_line(LogLevel::debug,
-           work.empty() ? fmt::format("{}: {}", name, line) : fmt::format("{}: {}: {}", name, work, line));
+  write(output(), LogLevel::debug, {.category = name, .work = work, .message = line});
 }
 
 Status check_log_levels(std::string_view levels) {
@@ -173,18 +244,29 @@ Status log_set_levels(std::string_view levels) {
   return {};
 }
 
-Status log_setup(const std::string& path, std::string_view levels, std::string_view program) {
+Status log_setup(const std::string& path, std::string_view levels, std::string_view program, LogStyle style) {
   WEFT_CHECK(log_set_levels(levels));
-  WEFT_TRY(spdlog::sink_ptr sink, open_sink(path));
+  WEFT_TRY(spdlog::sink_ptr sink, open_sink(path, style.format));
   auto lines = std::make_shared<spdlog::sinks::dist_sink_mt>();
   lines->set_sinks({std::move(sink)});
-  auto made = std::make_shared<spdlog::logger>(std::string(program), lines);
-  made->set_level(spdlog::level::debug);
-  made->flush_on(spdlog::level::debug);
-  made->set_pattern(kPattern);
-  logger() = std::move(made);
-  log_file() = {path, std::move(lines)};
+  log_file() = {path, style.format, lines};
+  output() = audit_output() = {make_logger(program, std::move(lines)), std::move(style)};
   return {};
+}
+
+Status audit_setup(const std::string& path, std::string_view program, LogStyle style) {
+  WEFT_TRY(spdlog::sink_ptr sink, open_sink(path, style.format));
+  audit_output() = {make_logger(program, std::move(sink)), std::move(style)};
+  return {};
+}
+
+// The node is a field of a line of text, and a member of each object of JSON.
+void log_audit(const LogFields& fields) {
+  const LogOutput& to = audit_output();
+  if (!to.logger) return;
+  LogFields all = fields;
+  if (to.style.format == LogFormat::text && !to.style.node.empty()) all.emplace_back("node", to.style.node);
+  write(to, LogLevel::info, {.category = "audit", .fields = all});
 }
 
 void log_reopen() {
@@ -192,7 +274,7 @@ void log_reopen() {
 }
 
 void log_flush() {
-  logger()->flush();
+  output().logger->flush();
 }
 
 bool RareLines::due(const std::string& subject, Clock::time_point now) {

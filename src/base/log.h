@@ -13,6 +13,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "weft/result.h"
 
@@ -29,10 +31,17 @@ inline constexpr std::array kLogCategoryNames{"fetch", "peers", "net", "store", 
 // Writes one line: line ends and other characters that control a terminal are escaped by printable() (base/text.h).
 void log_line(LogLevel level, std::string_view line);
 
+enum class LogFormat : unsigned char { text, json };  // json: each line is a JSON object
+inline constexpr std::array kLogFormatNames{"text", "json"};
+struct LogStyle {
+  LogFormat format = LogFormat::text;
+  std::string node = {};  // name of this node, in lines of JSON and of the audit; "": none
+};
+
 // Where the lines go, and which ones. `levels`: a level for all lines, "info", and then categories whose debug lines
 // are wanted too or not, "info,fetch=debug,peers=debug". A category without a level of its own has the first one.
 // `path` empty: stderr.
-Status log_setup(const std::string& path, std::string_view levels, std::string_view program);
+Status log_setup(const std::string& path, std::string_view levels, std::string_view program, LogStyle style = {});
 // Checks `levels` without using it. Errc::invalid.
 Status check_log_levels(std::string_view levels);
 // Changes the levels; any thread. Errc::invalid: they stay as they were.
@@ -41,6 +50,14 @@ void log_flush();
 // The next line goes to a new file of the same path, if a program such as logrotate has renamed the file. If it cannot
 // be opened, lines go on to the old one. Any thread, and handlers of signals.
 void log_reopen();
+
+// The names and values of an audit line. In a line of text they are NAME=VALUE, and values with spaces have quotes.
+using LogFields = std::vector<std::pair<std::string_view, std::string>>;
+// Writes a line about what a user did, in the category "audit": at all levels, and only after log_setup() or
+// audit_setup().
+void log_audit(const LogFields& fields);
+// For a program without a log: only audit lines go to the file, which is appended to. Errc::io: it cannot be opened.
+Status audit_setup(const std::string& path, std::string_view program, LogStyle style = {});
 
 // While this object lives, debug lines of its thread and of fetch, net, store, gc and registry name this work: "gc: gc
 // 13: pack …" for the request gc with the number 13. An inner object replaces an outer one. These lines name no work:

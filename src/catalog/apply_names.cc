@@ -187,7 +187,7 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
   if (event.tags.empty()) return {};
   const VersionRow& version = event.version;
   WEFT_TRY(ModelRow model, need_row<ModelRow>(txn, Table::models, version.model_name));
-  const TagCause cause{event.sequence, version.time_ns, event.by};
+  const TagCause cause{event.sequence, version.time_ns, version.by};
   for (const NamedInode& tag : event.tags) WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino}, cause));
   return put(txn, Table::models, model.name, model);
 }

@@ -211,7 +211,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   Allocator inos(counters);
   event.sequence = counters.sequence + 1;
   event.packs = std::move(packs);
-  event.by = request.by;
+  event.version.by = request.by;
   event.version.id = taken != nullptr ? taken->version : counters.next_version;
   if (taken != nullptr) event.version.time_ns = taken->time_ns;
   WEFT_CHECK(plan_model(txn, event, counters, inos));

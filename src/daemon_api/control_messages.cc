@@ -128,4 +128,17 @@ Status decode_files(const JsonValue& body, std::size_t count, std::vector<Source
   return {};
 }
 
+void fields(JsonFields& f, MountRequests& m) {
+  f("kind", m.kind, limits::kMountKindMax)("nanoseconds", m.nanoseconds);
+  for (std::uint64_t& count : m.took) f("took", count);
+}
+
+void fields(JsonFields& f, MountFigures& m) {
+  f("id", m.id, limits::kMountIdMax)("directory", m.directory, limits::kMountDirectoryMax);
+  f("passthrough", m.passthrough)("passthrough_refused", m.passthrough_refused)("restarts", m.restarts);
+  f("requests", m.requests, JsonFields::Form::row);
+  if (m.requests.size() > limits::kMountKindsMax)
+    f.refuse(fmt::format("\"requests\": expected at most {} kinds, got {}", limits::kMountKindsMax, m.requests.size()));
+}
+
 }  // namespace weft

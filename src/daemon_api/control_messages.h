@@ -26,6 +26,7 @@
 //   health     HealthRequest                                    HealthReport (health.h)
 //   node_drain NodeDrainRequest ProgressEvent                   NodeDrainReport
 //   node_remove NodeRemoveRequest                               NodeRemoveReport
+//   mount      MountFigures                                     {}
 #pragma once
 
 #include <optional>
@@ -40,6 +41,7 @@
 #include "weft/bytes/cold.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/pulled.h"
+#include "weft/programs/mount_figures.h"
 #include "weft/programs/operations.h"
 #include "weft/store/assembly.h"
 #include "weft/store/gc.h"
@@ -407,6 +409,8 @@ struct AbsentNode {
 inline void fields(JsonFields& f, AbsentNode& m) {
   f("node", m.node)("name", m.name)("last", m.last)("last_ns", m.last_ns);
 }
+void fields(JsonFields& f, MountRequests& m);
+void fields(JsonFields& f, MountFigures& m);
 
 struct PeerList {
   std::vector<PeerEntry> peers;

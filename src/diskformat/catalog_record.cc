@@ -117,6 +117,7 @@ Result<CatalogRecord> decode_version(std::span<const std::byte> payload, std::st
   if (const Status valid = check_description(row->message, row->metrics, row->described_ns); !valid.ok())
     return corrupt_record(where, valid.error().message);
   if (const Status known = check_source(row->source); !known.ok()) return corrupt_record(where, known.error().message);
+  if (!can_be_author(row->by)) return corrupt_record(where, "a publisher that no weft writes");
   for (const ParentRef& parent : row->parents) WEFT_CHECK(check_subject(parent.model, parent.number, where));
   return CatalogRecord{std::move(*row), {}};
 }

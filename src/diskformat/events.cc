@@ -56,7 +56,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns)(T::VT_UNDELETED_NS, version.undeleted_ns);
   f.table_if_any(T::VT_SOURCE, version.source);
-  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
+  f.text_if_any(T::VT_USER, version.by.user).text_if_any(T::VT_NODE, version.by.node);
 }
 
 template <class F>

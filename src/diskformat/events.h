@@ -26,8 +26,7 @@ struct NamedInode {
 struct PublishEvent {
   std::uint64_t sequence = 0;
   VersionRow version;            // `removed` is never set
-  std::vector<NamedInode> tags;  // tags that the publish sets to the version
-  Author by;                     // set the tags
+  std::vector<NamedInode> tags;  // tags that the publish sets to the version, by its publisher
   Ino model_ino = 0;
   Ino latest_ino = 0;
   std::vector<NamedInode> directories;  // all namespace paths above the model, so that no record needs an earlier one

@@ -73,6 +73,7 @@ void fields(F& f, VersionRow& m) {
   f(T::VT_DESCRIBED_NS, m.described_ns)(T::VT_DESCRIBED, m.described);
   f(T::VT_UNDELETED_NS, m.undeleted_ns)(T::VT_UNDELETED, m.undeleted);
   if (F::kReads || !m.removed_tags.empty()) f(T::VT_REMOVED_TAGS, m.removed_tags);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
 
 template <class F>

@@ -56,6 +56,7 @@ ModelEvent version_event(const Commit& commit) {
   event.bytes = commit.bytes;
   event.why = commit.lost;
   event.to = commit.to;
+  event.publisher = commit.publisher;
   for (const Commit::Tag& tag : commit.tags) event.tags.push_back(tag.name);
   return event;
 }
@@ -99,6 +100,7 @@ std::vector<ModelEvent> events_of(const Commit& commit, std::uint64_t before) {
   for (ModelEvent& event : events) {
     event.model = commit.model;
     event.time_ns = commit.time_ns;
+    event.by = commit.by;
     event.position = before;
   }
   if (!events.empty()) events.back().position = commit.position;
@@ -114,10 +116,10 @@ void write_event(JsonWriter& json, const ModelEvent& event) {
   if (has_tags(event.kind)) {
     json.key("tags").begin_array();
     for (const std::string& tag : event.tags) json.value(tag);
-    json.end_array();
+    json.end_array().member("user", event.by.user).member("node", event.by.node);
   }
   if (event.kind == ModelEvent::Kind::publish) {
-    json.member("bytes", event.bytes).key("new_bytes");
+    json.member("publisher", event.publisher).member("bytes", event.bytes).key("new_bytes");
     event.new_bytes ? json.value(*event.new_bytes) : json.null();
   }
   if (event.kind == ModelEvent::Kind::lost) json.member("why", event.why);

@@ -29,6 +29,8 @@ struct ModelEvent {
   std::optional<std::uint64_t> new_bytes = {};  // publish: bytes that no earlier version has, if its content is local
   std::string why = {};                         // lost: the reason
   std::string to = {};                          // rename: the new name
+  std::string publisher = {};                   // publish: id of the node that published the version
+  Author by = {};                               // publish, tag, remove, lost: the user; empty if it is unknown
   std::uint64_t time_ns = 0;
   std::uint64_t position = 0;  // in the journal; a follower can continue from here
 };

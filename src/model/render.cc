@@ -114,6 +114,8 @@ void write_facts(JsonWriter& json, const VersionRow& version) {
   json.member("time", std::string_view(utc_time(version.time_ns))).member("time_ns", version.time_ns);
   json.member("manifest", std::string_view(to_hex(version.manifest)))
       .member("message", std::string_view(version.message));
+  json.member("publisher", std::string_view(version.publisher)).member("user", std::string_view(version.by.user));
+  json.member("node", std::string_view(version.by.node));
   json.key("source").raw(source_json(version.source)).key("metrics").begin_object();
   for (const auto& [name, value] : version.metrics)
     json.key(name).raw(is_json_number(value) ? value : json_quote(value));

@@ -68,7 +68,7 @@ class ClusterRegistry final : public Registry {
     wish.version = prepared->record();
     wish.version.version.publisher = store_.cluster()->node;
     wish.tags = request.tags;
-    wish.by = at_this_node(request.by);
+    wish.by = wish.version.version.by = at_this_node(request.by);
     std::sort(wish.tags.begin(), wish.tags.end());
     wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
     wish.relies = relied_on(*prepared);

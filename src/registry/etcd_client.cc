@@ -113,12 +113,32 @@ void Client::try_next() {
   preferred_ = (preferred_ + 1) % options_.endpoints.size();
 }
 
+// Counts a request and its time. It failed unless succeeded() is called.
+class Client::Timed {
+ public:
+  explicit Timed(Client& client) : client_(client) { ++client_.requests_; }
+  ~Timed() {
+    const std::chrono::nanoseconds took = Clock::now() - begun_;
+    client_.nanoseconds_ += static_cast<std::uint64_t>(took.count());
+    client_.failed_ += failed_ ? 1 : 0;
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+  void succeeded() { failed_ = false; }
+
+ private:
+  Client& client_;
+  const Clock::time_point begun_ = Clock::now();
+  bool failed_ = true;
+};
+
 Result<std::string> Client::post(std::size_t endpoint, std::string_view path, const std::string& body,
                                  const std::string& token, Clock::time_point deadline) {
-  ++requests_;
+  Timed timed(*this);
   std::string where = url(endpoint, path);
   WEFT_TRY(HttpAnswer answer, http_.post(where, body, token, deadline));
   if (answer.status != 200) return error_of(answer.status, answer.body, where);
+  timed.succeeded();
   return std::move(answer.body);
 }
 
@@ -224,13 +244,14 @@ Status Client::remove_member(std::uint64_t member) {
 
 Result<std::unique_ptr<WatchStream>> Client::watch_at(std::size_t endpoint, const Keys& keys, std::uint64_t revision) {
   if (!options_.user.empty()) WEFT_CHECK(log_in(endpoint, Clock::now() + options_.answer_max));
-  ++requests_;
+  Timed timed(*this);
   std::string where = url(endpoint, "/v3/watch");
   WEFT_TRY(std::unique_ptr<HttpStream> lines, http_.stream(where, encode_watch(keys, revision), token(), kNeedsLeader));
   auto watch = std::make_unique<WatchStream>(std::move(lines), where, endpoint);
   WEFT_TRY(std::optional<WatchAnswer> created, watch->next(Clock::now() + kFirstLineMax));
   if (!created) return Error{Errc::unreachable, fmt::format("{}: no answer", where)};
   if (!created->created) return Error{Errc::io, fmt::format("{}: expected that the watch is created", where)};
+  timed.succeeded();
   return watch;
 }
 

@@ -39,6 +39,11 @@ class WatchStream {
   std::optional<WatchAnswer> part_;  // fragments of an incomplete revision
 };
 
+// Of all requests since the start. A watch is one until it is created.
+struct RequestTimes {
+  std::uint64_t requests = 0, failed = 0, nanoseconds = 0;
+};
+
 class Client {
  public:
   using Clock = HttpClient::Clock;
@@ -63,7 +68,7 @@ class Client {
   Result<std::unique_ptr<WatchStream>> watch(const Keys& keys, std::uint64_t revision);
 
   std::string endpoint() const;  // the endpoint that answered last
-  std::uint64_t requests() const { return requests_; }
+  RequestTimes times() const { return {requests_, failed_, nanoseconds_}; }
   // True if requests use another endpoint than the watch, because the watch's endpoint did not answer one. A watch that
   // hangs gives no other sign.
   bool has_left(const WatchStream& watch) const { return watch.endpoint() != preferred_; }
@@ -72,6 +77,7 @@ class Client {
   bool stopped() const { return http_.stopped(); }  // no more requests are sent
 
  private:
+  class Timed;
   enum class Repeat : std::uint8_t { never, safe };  // safe: may be sent again after a missing answer
   Result<std::string> call(std::string_view path, const std::string& body, Repeat repeat);
   Result<std::string> call_endpoint(std::size_t endpoint, std::string_view path, const std::string& body,
@@ -87,7 +93,7 @@ class Client {
   const EtcdOptions options_;
   HttpClient http_;
   std::atomic<std::size_t> preferred_{0};  // index in options_.endpoints
-  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> requests_{0}, failed_{0}, nanoseconds_{0};
   mutable std::mutex mutex_;
   std::string token_;  // guarded by mutex_
 };

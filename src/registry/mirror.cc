@@ -478,7 +478,10 @@ void Mirror::fill(RegistryStatus& status) const {
   std::lock_guard lock(mutex_);
   status = status_;
   status.endpoint = parts_.client.endpoint();
-  status.requests = parts_.client.requests();
+  const etcd::RequestTimes times = parts_.client.times();
+  status.requests = times.requests;
+  status.failed_requests = times.failed;
+  status.request_ns = times.nanoseconds;
 }
 
 }  // namespace weft

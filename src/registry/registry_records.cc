@@ -42,6 +42,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
   f(T::VT_DESCRIBED_NS, row.described_ns)(T::VT_UNDELETED_NS, row.undeleted_ns)(T::VT_PUBLISHED_AT, m.published_at);
   f.table_if_any(T::VT_SOURCE, row.source);
+  f.text_if_any(T::VT_USER, row.by.user).text_if_any(T::VT_NODE, row.by.node);
 }
 
 template <class F>
@@ -114,7 +115,7 @@ Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::strin
 }
 
 std::string fault_of(const VersionRow& row) {
-  if (!parse_uuid(row.publisher)) return "its publisher";
+  if (!parse_uuid(row.publisher) || !can_be_author(row.by)) return "its publisher";
   if (const Status described = check_description(row.message, row.metrics, row.described_ns); !described.ok())
     return described.error().message;
   if (const Status source = check_source(row.source); !source.ok()) return source.error().message;

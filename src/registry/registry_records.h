@@ -17,7 +17,7 @@
 
 namespace weft {
 
-// 15: the nodes of the cluster have records that outlive their leases
+// 15: the nodes of the cluster have records that outlive their leases; versions have the user who published them
 inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {

@@ -11,7 +11,7 @@ from daemonlib import Daemon, metrics
 from power import StoreOn
 from weftlib import PATIENCE, Mount, Store, run, wait_until
 
-MESSAGES = ("weft_request_seconds_count", "weft_fetches_total", "weft_fetched_manifests_total")
+MESSAGES = ("weft_request_duration_seconds_count", "weft_fetches_total", "weft_fetched_manifests_total")
 MODEL_FILE = "model.safetensors"  # of what write_model() writes
 SECONDS_MAX = 20 * PATIENCE  # within which everything ends well, or with a clear errno
 SILENCE_SECONDS = 10  # after the last byte or sign of life a read gives up: weft.7
@@ -46,13 +46,13 @@ class Node:
         """What mounts have asked this node's daemon for, and how often."""
         samples = metrics(self.daemon.ask("metrics")["text"])
         return {name: count for name, count in samples.items()
-                if name.startswith("weft_request_seconds_count") and ('"resolve"' in name or '"bring"' in name)}
+                if name.startswith("weft_request_duration_seconds_count") and ('"resolve"' in name or '"bring"' in name)}
 
     def messages(self):
         """All that its daemon was asked for, but how it is, and all that it asked others for to answer."""
         samples = metrics(self.daemon.ask("metrics")["text"])
         return {name: count for name, count in samples.items() if name.startswith(MESSAGES)
-                and not any(f'"{request}"' in name for request in ("status", "health", "peers", "metrics"))}
+                and not any(f'"{request}"' in name for request in ("status", "health", "peers", "metrics", "mount"))}
 
     def exchange(self):
         """What its daemon says of what it and its peers tell and give each other."""

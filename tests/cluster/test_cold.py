@@ -413,7 +413,7 @@ def told_of_cache(node):
     status = node.daemon.status()
     if status["cache_bytes"] != figures["weft_cache_bytes"]:
         return None
-    return figures["weft_cache_bytes"], figures["weft_cache_bytes_max"]
+    return figures["weft_cache_bytes"], figures["weft_cache_limit_bytes"]
 
 
 class Sampled:

@@ -34,11 +34,15 @@ def test_who_greets_with_another_key_is_forgotten_within_a_second(cluster, three
     victim, memory = three[0].exchange(), resident(three[0])
     assert victim["half_open"] == 0
     run([*three[2].host.inside, HOSTILE_PEER, "greet", victim["provider"], three[2].host.address, victim["address"]])
-    wait_until(lambda: exchange_now(three[0])["refused"] > victim["refused"], seconds_max=CLOSED_SECONDS_MAX, pause=0.01)
+    wait_until(lambda: exchange_now(three[0])["refusals"]["abandoned"] > victim["refusals"]["abandoned"],
+               seconds_max=CLOSED_SECONDS_MAX, pause=0.01)
     assert exchange_now(three[0])["half_open"] == 0
-    assert metrics(three[0].daemon.ask("metrics")["text"])["weft_peer_refused_total"] > victim["refused"]
+    counts = metrics(three[0].daemon.ask("metrics")["text"])
+    for reason in ("wrong-key", "abandoned"):
+        assert counts[f'weft_peer_refused_total{{reason="{reason}"}}'] > victim["refusals"][reason]
     refusal = "peer talker does not hold this node's key of the cluster: it is refused"
     wait_until(lambda: refusal in three[0].daemon.said(), seconds_max=CLOSED_SECONDS_MAX)
+    assert f"its hello came from {three[2].host.address}:" in three[0].daemon.said()
     still_serves(cluster, three[0], three[1], source, memory)
 
 

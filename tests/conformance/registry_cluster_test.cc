@@ -294,6 +294,10 @@ TEST_CASE("cluster: all nodes know who moved a tag, and on which node") {
   for (auto* node : {a.get(), b.get()}) {
     REQUIRE(shows(*node, "m@1"));
     CHECK(moves_of(*node, "m") == all);
+    const auto snapshot = node->store().snapshot().value();
+    const VersionRow version = snapshot->version(snapshot->model("m")->id, 1).value();
+    CHECK(version.by.user == "alice");
+    CHECK(std::filesystem::path(version.by.node).filename() == "a");
   }
   REQUIRE(a->registry().set_tag("m", "best", 1, {"alice", ""}).ok());
   auto late = world.node("late");  // knows the last change of each tag that is there

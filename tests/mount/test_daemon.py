@@ -207,23 +207,23 @@ def test_health_of_one_machine(daemon, store, small_model):
 
 
 def test_metrics(store, small_model):
-    with Daemon(store, "--metrics-port", "19464") as daemon:
+    with Daemon(store, "--metrics-listen", "127.0.0.2:19464") as daemon:
         store.publish(small_model, name="m")
         store.weft("rm", "m@9", check=False)
         text = daemon.ask("metrics")["text"]
         samples = metrics(text)
-        assert samples['weft_request_seconds_count{request="import"}'] == 1
-        assert samples['weft_request_seconds_bucket{request="import",le="+Inf"}'] == 1
+        assert samples['weft_request_duration_seconds_count{request="import"}'] == 1
+        assert samples['weft_request_duration_seconds_bucket{request="import",le="+Inf"}'] == 1
         assert samples['weft_requests_failed_total{request="rm"}'] == 1
-        with urllib.request.urlopen("http://127.0.0.1:19464/metrics", timeout=30) as page:
+        with urllib.request.urlopen("http://127.0.0.2:19464/metrics", timeout=30) as page:
             assert page.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            assert 'weft_request_seconds_count{request="import"} 1' in page.read().decode()
+            assert 'weft_request_duration_seconds_count{request="import"} 1' in page.read().decode()
         with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen("http://127.0.0.1:19464/", timeout=30)
+            urllib.request.urlopen("http://127.0.0.2:19464/", timeout=30)
 
 
 def test_a_silent_client_of_the_metrics_keeps_no_other_waiting(store):
-    with Daemon(store, "--metrics-port", "19465"), socket.create_connection(("127.0.0.1", 19465)) as silent:
+    with Daemon(store, "--metrics-listen", "127.0.0.1:19465"), socket.create_connection(("127.0.0.1", 19465)) as silent:
         silent.settimeout(0)
         for _ in range(3):
             with urllib.request.urlopen("http://127.0.0.1:19465/metrics", timeout=60) as page:

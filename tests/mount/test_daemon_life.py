@@ -39,7 +39,7 @@ def test_no_store_and_bad_settings_are_said(tmp_path):
                         ("store = '/x'\n[control]\npublish = ['no-such-user']", "weft.conf:3: control.publish: no user"),
                         ("store = '/x'\ncold = 'warm'", "weft.conf:2: cold: expected one of auto, stream, fetch"),
                         ("store = '/x'\ncache_max = 'much'", "weft.conf:2: cache_max: expected bytes"),
-                        ("metrics_port = 70000\nstore='/x'", "weft.conf:1: metrics_port: expected a number up to 65535"),
+                        ("metrics_listen = ':70000'\nstore='/x'", "weft.conf:1: metrics_listen: expected HOST:PORT"),
                         ("location = 'rack 7'\nstore='/x'",
                          "weft.conf:1: location: expected at most 64 printable ASCII characters without spaces, got"),
                         ("", "store: expected the directory of the store")):

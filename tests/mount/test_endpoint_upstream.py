@@ -37,7 +37,7 @@ class Node:
         self.homes = 0
 
     def daemon(self, *options, upstream=None):
-        return Daemon(self.store, "--hub-listen", f"127.0.0.1:{self.port}", "--metrics-port", str(self.metrics),
+        return Daemon(self.store, "--hub-listen", f"127.0.0.1:{self.port}", "--metrics-listen", f"127.0.0.1:{self.metrics}",
                       "--hub-upstream", upstream or self.hub.endpoint, *options)
 
     def ask(self, path, method="GET", body=None, **fields):

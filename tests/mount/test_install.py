@@ -36,6 +36,8 @@ usr/share/man/man7/weft-registry.7.gz
 usr/share/man/man7/weft.7.gz
 usr/share/man/man8/mount.weft.8.gz
 usr/share/man/man8/weftd.8.gz
+usr/share/weftd/weft.json
+usr/share/weftd/weft.rules.yml
 usr/share/zsh/site-functions/_weft
 """.split()
 VERSION = re.compile(r"\d+\.\d+\.\d+ \(commit ([0-9a-f]{12,64}|unknown), (\w+)\)")

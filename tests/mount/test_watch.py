@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pwd
 import signal
 import time
 
@@ -9,6 +10,8 @@ import pytest
 
 from weftlib import (NOBODY, Follower, Mount, Store, context_switches, programs_for_everybody, random_tensors, store_with,
                      wait_until, write_model)
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.fixture
@@ -55,6 +58,7 @@ def test_events(store, publish):
         events = [json.loads(watcher.line()) for _ in range(4)]
         assert [(event["event"], event["version"], event.get("tags")) for event in events] == [
             ("publish", 2, ["best", "prod"]), ("tag", 1, ["prod"]), ("tag", None, ["best"]), ("remove", 2, [])]
+        assert {(event["user"], event["node"]) for event in events} == {(ME, "")}
         assert events[0]["bytes"] >= 4096 and 0 < events[0]["new_bytes"] <= events[0]["bytes"]
         assert all(event["model"] == "m" and event["time_ns"] > 0 for event in events)
         assert sorted(event["position"] for event in events) == [event["position"] for event in events]
@@ -65,11 +69,11 @@ def test_events(store, publish):
 
 def test_lines(store, publish):
     with Follower("--store", store.path, "watch", "m", "--since", 0) as watcher:
-        assert watcher.line().split()[1:] == ["publish", "m@1", "4.1", "KiB"]
+        assert watcher.line().split()[1:] == ["publish", "m@1", "4.1", "KiB", "by", ME]
         publish(tag="prod")
-        assert watcher.line().split()[1:] == ["publish", "m@2", "4.1", "KiB", "prod"]
+        assert watcher.line().split()[1:] == ["publish", "m@2", "4.1", "KiB", "prod", "by", ME]
         store.weft("tag", "--delete", "m", "prod")
-        assert watcher.line().split()[1:] == ["tag", "m", "prod", "deleted"]
+        assert watcher.line().split()[1:] == ["tag", "m", "prod", "deleted", "by", ME]
 
 
 def test_prefixes(store, publish):

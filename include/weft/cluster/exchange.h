@@ -10,6 +10,7 @@
 // whatever peers and strangers send. Lifetime: answers, landings and buffers are dropped before their exchange.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -168,27 +169,50 @@ class LandingBuffer {
 // Receives the outcome of a begun call, once.
 using CallDone = std::function<void(Result<std::unique_ptr<Answer>> outcome)>;
 
+// Why a message or a handshake of the network was refused:
+// - malformed: it is no message of weft.
+// - unknown_session: its session is over, or never was.
+// - not_authentic: the holder of the session's key did not send it, or it is a replay.
+// - wrong_key, wire_version: the hello of a daemon with another key, or of another version.
+// - crowded: too many handshakes at once.
+// - abandoned: a handshake that was not completed, also after a hello with a wrong key.
+enum class PeerRefusal : std::uint8_t {
+  malformed,
+  unknown_session,
+  not_authentic,
+  wrong_key,
+  wire_version,
+  crowded,
+  abandoned,
+};
+inline constexpr std::array kPeerRefusalNames{"malformed",    "unknown-session", "not-authentic", "wrong-key",
+                                              "wire-version", "crowded",         "abandoned"};
+
 // Figures of all endpoints together.
 struct ExchangeFigures {
-  std::vector<PassedOver> passed_over;  // providers that could not be used
-  std::uint64_t sessions = 0;           // open ones, incoming and outgoing
-  std::uint64_t handshakes = 0;         // completed ones
-  std::uint64_t half_open = 0;          // peers that have said hello and proved nothing yet
-  std::uint64_t calls = 0;              // calls made
-  std::uint64_t begun = 0;              // begun calls without an outcome
-  std::uint64_t answers = 0;            // answers given
-  std::uint64_t pending = 0;            // replies that the server has kept for later
-  std::uint64_t busy = 0;               // calls of peers that were refused because of load
-  std::uint64_t refused = 0;            // malformed frames, wrong keys and tags, replays, frames of unknown sessions
-  std::uint64_t windows = 0;            // open windows
-  std::uint64_t window_bytes = 0;       // bytes in open windows
-  std::uint64_t lease_ends = 0;         // answers whose windows were closed at the end of their lease
-  std::uint64_t read_bytes = 0;         // from windows of peers
-  std::uint64_t served_bytes = 0;       // from our windows, as their readers report
-  std::uint64_t pinned_bytes = 0;       // memory that hardware holds in place
-  std::uint64_t buffers_aside = 0;      // landing buffers that abandoned reads may still write to
+  std::vector<PassedOver> passed_over;                             // providers that could not be used
+  std::uint64_t sessions = 0;                                      // open ones, incoming and outgoing
+  std::uint64_t handshakes = 0;                                    // completed ones
+  std::uint64_t half_open = 0;                                     // peers that have said hello and proved nothing yet
+  std::uint64_t calls = 0;                                         // calls made
+  std::uint64_t begun = 0;                                         // begun calls without an outcome
+  std::uint64_t answers = 0;                                       // answers given
+  std::uint64_t pending = 0;                                       // replies that the server has kept for later
+  std::uint64_t busy = 0;                                          // calls of peers that were refused because of load
+  std::uint64_t refused = 0;                                       // the sum of refusals
+  std::array<std::uint64_t, kPeerRefusalNames.size()> refusals{};  // by PeerRefusal
+  std::uint64_t windows = 0;                                       // open windows
+  std::uint64_t window_bytes = 0;                                  // bytes in open windows
+  std::uint64_t lease_ends = 0;     // answers whose windows were closed at the end of their lease
+  std::uint64_t read_bytes = 0;     // from windows of peers
+  std::uint64_t served_bytes = 0;   // from our windows, as their readers report
+  std::uint64_t pinned_bytes = 0;   // memory that hardware holds in place
+  std::uint64_t buffers_aside = 0;  // landing buffers that abandoned reads may still write to
   TransportCounters transport;
 };
+
+// Returns the text of an address of a transport, for the log.
+using AddressText = std::function<std::string(std::span<const std::byte> address)>;
 
 struct ExchangeOptions {
   // As TransportOptions. With "auto", an exchange over hardware has a second endpoint over TCP, for nodes without this
@@ -204,6 +228,7 @@ struct ExchangeOptions {
   std::string key_file;
   PeerServer* server = nullptr;  // outlives the exchange; null: every call is refused
   unsigned threads = 4;          // threads that answer
+  AddressText address_text = {};
 };
 
 // Errc::permission, Errc::invalid: the file, or one beside it, is no key of a cluster, or other users can read it.

@@ -60,6 +60,8 @@ struct RegistryStatus {
   std::uint64_t since_ns = 0;         // time of the last change of `connected`
   std::uint64_t revision = 0;         // the store mirrors the registry up to this revision
   std::uint64_t requests = 0;         // requests to etcd since start
+  std::uint64_t failed_requests = 0;  // of these, requests without a good answer
+  std::uint64_t request_ns = 0;       // time of all these requests together
   std::uint64_t changes = 0;          // changes mirrored since start
   std::uint64_t lists = 0;            // reads of the full list: at first, and after a compaction
   std::uint64_t watches = 0;          // watches begun: one, and one after each loss

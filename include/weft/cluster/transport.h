@@ -122,6 +122,10 @@ class Transport {
   // NOLINTNEXTLINE(performance-unnecessary-value-param): an implementation keeps the job
   virtual bool after_receiving(std::function<void()> /*job*/) { return false; }
 
+  // Called by the receiver only. Returns the address of the node's end of the connection that brought the message, as
+  // far as the provider and the message say; or an empty one.
+  virtual EndpointAddress sender() const { return {}; }
+
   // `memory` is only read, and stays valid until the window is closed (see Window).
   virtual Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) = 0;
   virtual Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,

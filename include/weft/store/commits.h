@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/store_rows.h"
+
 namespace weft {
 
 // A record of the journal, as a change for followers. Changes of this node alone (pins, repairs, a bare version that
@@ -28,6 +30,8 @@ struct Commit {
   std::uint64_t position = 0;  // in the journal, after the record; a reader can continue here
   std::string lost = {};       // removal: as VersionRow::lost
   std::string to = {};         // rename: the new name
+  std::string publisher = {};  // publish: as VersionRow::publisher
+  Author by = {};              // who published, tagged or removed; empty if it is unknown
 };
 
 // A part of the history.

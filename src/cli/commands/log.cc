@@ -20,8 +20,8 @@ constexpr CommandInfo kLogInfo = {
     .summary = "show the history of a model or of a version, newest first",
     .description =
         "With MODEL, shows every version that was ever published, with its time, parents,\n"
-        "metrics and message. Removed versions are marked as removed. With MODEL@V, shows\n"
-        "that version and all its ancestors, whatever their models are.\n"
+        "metrics, publisher and message. Removed versions are marked as removed. With\n"
+        "MODEL@V, shows that version and all its ancestors, whatever their models are.\n"
         "\n"
         "A node of a cluster may lack versions of MODEL, as in `weft ls`; log says so.\n",
     .examples =
@@ -29,7 +29,7 @@ constexpr CommandInfo kLogInfo = {
         "weft log bert@latest\n",
     .json =
         "{model, versions: [{model, version, latest, removed, durability, lost,\n"
-        " publisher, time, time_ns, manifest, logical_bytes, tags, message,\n"
+        " publisher, user, node, time, time_ns, manifest, logical_bytes, tags, message,\n"
         " source: {endpoint, repository, revision, commit, access, time, urls,\n"
         "  left_out}, metrics: {KEY: VALUE},\n"
         " parents: [{model, version, declared, same_tensors, same_bytes}],\n"
@@ -64,6 +64,7 @@ std::string details(const VersionRow& row) {
   words.clear();
   for (const auto& [key, value] : row.metrics) words.push_back(fmt::format("{}={}", key, value));
   if (!words.empty()) text += "    metrics  " + joined(words, ", ") + "\n";
+  if (row.by != Author{}) text += fmt::format("    by       {}\n", author_text(row.by));
   if (!row.lost.empty()) text += fmt::format("    {}\n", row.lost);
   if (row.message.empty()) return text;
   for (std::string_view line : split(row.message, '\n')) text += fmt::format("    {}\n", line);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
@@ -44,12 +45,6 @@ void member_if(JsonWriter& json, std::string_view key, const std::string& text) 
 
 std::string number_text(std::uint64_t number) {
   return number != 0 ? std::to_string(number) : "-";
-}
-
-// Returns "alice", "alice on node1", or "node1" for a change that a daemon made by itself.
-std::string author_text(const Author& by) {
-  if (by.user.empty()) return by.node.empty() ? "-" : by.node;
-  return by.node.empty() ? by.user : fmt::format("{} on {}", by.user, by.node);
 }
 
 class TagCommand final : public Command {

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/catalog.h"
 #include "cli/shared/context.h"
 #include "cli/shared/mounts.h"
 #include "cli/shared/table.h"
@@ -112,20 +113,27 @@ constexpr CommandInfo kWatchInfo = {
         "weft watch org --json\n"
         "weft watch org/m --exec 'curl -d \"{\\\"model_path\\\": \\\"$WEFT_PATH\\\"}\" \"$URL\"'\n",
     .json =
-        "{event, model, version, tags, bytes, new_bytes, time_ns, position} in each line;\n"
+        "{event, model, version, tags, user, node, publisher, bytes, new_bytes, time_ns,\n"
+        " position} in each line;\n"
         "event is publish, tag, remove, undelete, note, memory, durable, lost, rename or\n"
         "restart\n",
 };
+
+std::string by_text(const Author& by) {
+  return by == Author{} ? "" : "  by " + author_text(by);
+}
 
 std::string event_text(const ModelEvent& event) {
   const std::string begin = fmt::format("{}  {:<7}", utc_time(event.time_ns), name_of(event.kind));
   if (event.kind == ModelEvent::Kind::restart) return begin;
   if (event.kind == ModelEvent::Kind::rename) return fmt::format("{}  {} -> {}", begin, event.model, event.to);
-  if (event.version == 0) return fmt::format("{}  {}  {} deleted", begin, event.model, joined(event.tags, ", "));
+  if (event.version == 0)
+    return fmt::format("{}  {}  {} deleted{}", begin, event.model, joined(event.tags, ", "), by_text(event.by));
   std::string text = fmt::format("{}  {}", begin, spec_of(event.model, event.version));
   if (event.kind == ModelEvent::Kind::publish) text += "  " + human_bytes(event.bytes);
   if (event.kind == ModelEvent::Kind::lost) text += "  " + event.why;
-  return event.tags.empty() ? text : fmt::format("{}  {}", text, joined(event.tags, ", "));
+  if (!event.tags.empty()) text += "  " + joined(event.tags, ", ");
+  return text + by_text(event.by);
 }
 
 class WatchCommand final : public Command {

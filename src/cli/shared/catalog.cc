@@ -73,12 +73,17 @@ std::string metric_text(const VersionRow& row, std::string_view name) {
   return "-";
 }
 
+std::string author_text(const Author& by) {
+  if (by.user.empty()) return by.node.empty() ? "-" : by.node;
+  return by.node.empty() ? by.user : fmt::format("{} on {}", by.user, by.node);
+}
+
 void write_version(JsonWriter& json, const VersionEntry& version) {
   const VersionRow& row = version.row;
   json.begin_object().member("model", row.model_name).member("version", row.number);
   json.member("latest", version.latest).member("removed", row.removed);
   json.member("durability", row.removed ? "" : durability_name(version.durability)).member("lost", row.lost);
-  json.member("publisher", row.publisher);
+  json.member("publisher", row.publisher).member("user", row.by.user).member("node", row.by.node);
   json.member("time", utc_time(row.time_ns)).member("time_ns", row.time_ns);
   json.member("manifest", to_hex(row.manifest)).member("logical_bytes", row.logical_bytes);
   json.key("tags").begin_array();

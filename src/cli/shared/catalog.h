@@ -29,6 +29,8 @@ Result<VersionEntry> version_entry(Store& store, std::string_view spec);
 // For tables: "loss=0.1235 step=2000", as many as fit into a cell; and the value of one, "-" if the version lacks it.
 std::string metrics_text(const VersionRow& row);
 std::string metric_text(const VersionRow& row, std::string_view name);
+// Returns "alice", "alice on node1", or "node1" for a change that a daemon made by itself; "-": unknown.
+std::string author_text(const Author& by);
 // Writes one object with the facts of a version, except its files and tensors.
 void write_version(JsonWriter& json, const VersionEntry& version);
 

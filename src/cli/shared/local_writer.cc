@@ -3,9 +3,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "cli/shared/configured_store.h"
 #include "cli/shared/writer.h"
+#include "daemon_api/audit_entries.h"
 #include "daemon_api/changes.h"
+#include "monitor/audit.h"
 #include "os/lookups/users.h"
 #include "os/sys.h"
 #include "weft/programs/operations.h"
@@ -36,9 +39,27 @@ ImportOptions own_options(ImportOptions options) {
   return options;
 }
 
+// Audit lines of this process go to the log of the store's weftd, if weft.conf names a file that is there. A new file
+// would belong to this user, and weftd might be unable to write to it.
+void begin_audit(const Context& context) {
+  const auto configured = [&context](std::string_view key) {
+    return configured_for(context.environment().config_file, context.store_path(), key);
+  };
+  const auto file = configured("log_file");
+  if (!file || !stat_file(*file).ok()) return;
+  const LogFormat format = configured("log_format") == "json" ? LogFormat::json : LogFormat::text;
+  const Status begun = audit_setup(*file, "weft", {format, configured("name").value_or(host_name())});
+  if (!begun.ok()) context.note(fmt::format("the audit log has no line about this: {}", begun.error().message));
+}
+
+template <class Request, class Answer>
+void audit_done(const Request& request, const Answer& answer) {
+  if (const auto entry = audit_entry(request, &answer)) audit(entry->action, entry->object, own_user());
+}
+
 class LocalWriter final : public StoreWriter {
  public:
-  explicit LocalWriter(const Context& context) : context_(context) {}
+  explicit LocalWriter(const Context& context) : context_(context) { begin_audit(context); }
 
   // Prepares the import before it creates a store, so that an invalid import creates none.
   Result<ImportReport> import(const ImportOptions& options) override {
@@ -50,6 +71,7 @@ class LocalWriter final : public StoreWriter {
     auto report = run_import(*opened.store, context_.resolver(), std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
     if (!report.ok()) return report;
+    audit_done(ImportRequest{}, *report);
     displace(*opened.store, options.keep, *report, bar);
     if (report->outcome.in_memory) WEFT_CHECK(keep(std::move(opened.store), report->outcome.version.id));
     return report;
@@ -57,17 +79,26 @@ class LocalWriter final : public StoreWriter {
 
   Result<VersionName> tag(const TagRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); });
+    WEFT_TRY(const VersionName tagged,
+             change_tag(*store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); }));
+    audit_done(request, tagged);
+    return tagged;
   }
 
   Result<VersionName> note(const NoteRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return change_description(*store, request, [&store](const auto&... change) { return store->describe(change...); });
+    WEFT_TRY(const VersionName described, change_description(*store, request, [&store](const auto&... change) {
+               return store->describe(change...);
+             }));
+    audit_done(request, described);
+    return described;
   }
 
   Status rename(const RenameRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return change_name(*store, request, [&store](auto... names) { return store->rename_model(names...); });
+    WEFT_CHECK(change_name(*store, request, [&store](auto... names) { return store->rename_model(names...); }));
+    audit_done(request, Nothing{});
+    return {};
   }
 
   Result<RemoveReport> remove(const RemoveRequest& request,
@@ -79,6 +110,7 @@ class LocalWriter final : public StoreWriter {
           return store->remove_versions(versions, tagged, by);
         },
         [&](const VersionName& version) -> Status {
+          if (!request.dry_run) audit("remove", spec_of(version.model, version.number), own_user());
           removed(version);
           return {};
         }));
@@ -95,6 +127,7 @@ class LocalWriter final : public StoreWriter {
           return store->undelete(model, number, by);
         },
         [&](const UndeletedVersion& version) -> Status {
+          audit("undelete", spec_of(version.model, version.number), own_user());
           undeleted(version);
           return {};
         }));
@@ -107,12 +140,16 @@ class LocalWriter final : public StoreWriter {
              configured_drafts_keep(context_.environment().config_file, context_.store_path()));
     WEFT_TRY(const auto store, context_.open_to_write());
     ProgressBar bar = context_.progress();
-    return collect_garbage(*store, options, drafts_kept, bar);
+    WEFT_TRY(GcOutcome outcome, collect_garbage(*store, options, drafts_kept, bar));
+    audit_done(options, outcome);
+    return outcome;
   }
 
   Status pin(const PinRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return change_pin(*store, request);
+    WEFT_CHECK(change_pin(*store, request));
+    audit_done(request, Nothing{});
+    return {};
   }
 
   Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
@@ -127,6 +164,7 @@ class LocalWriter final : public StoreWriter {
     };
     WEFT_TRY(const auto missing, search_blobs(*writer, damaged, from, take, bar));
     WEFT_CHECK(repair->commit());
+    audit("repair", "", own_user());
     std::vector<std::string> left;
     for (const DamagedBlob& blob : missing)
       left.push_back(fmt::format("{}; not repaired: {}", blob.what,
@@ -179,6 +217,7 @@ class LocalWriter final : public StoreWriter {
           return store.remove_versions(versions, tagged, own_author());
         },
         [&](const VersionName& version) -> Status {
+          audit("remove", spec_of(version.model, version.number), own_user());
           report.removed.push_back(version);
           return {};
         });

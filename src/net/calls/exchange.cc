@@ -41,7 +41,7 @@ class End {
   void receive(std::span<const std::byte> message);
 
   std::atomic<bool> open_{false};
-  std::atomic<std::uint64_t> refused_{0};
+  std::optional<Refusals> refusals_;
   std::optional<Outgoing> outgoing_;
   std::optional<BegunCalls> begun_;
   std::optional<Incoming> incoming_;
@@ -57,7 +57,8 @@ void End::begin(const ExchangeOptions& options, const LiveKeys& keys, std::share
   const Identity identity{&keys, options.node, transport_->address()};
   outgoing_.emplace(*transport_, identity, std::move(landings));
   begun_.emplace(*outgoing_);
-  incoming_.emplace(*transport_, identity, options.server, options.threads);
+  refusals_.emplace(options.address_text);
+  incoming_.emplace(*transport_, identity, options.server, *refusals_, options.threads);
   open_.store(true, std::memory_order_release);
 }
 
@@ -77,13 +78,16 @@ void End::close() {
 void End::receive(std::span<const std::byte> message) {
   if (!open_.load(std::memory_order_acquire)) return;
   const auto frame = parse_frame(message);
-  if (!frame.ok() || (!outgoing_->receive(*frame) && !incoming_->receive(*frame))) ++refused_;
+  std::optional<PeerRefusal> why = PeerRefusal::malformed;
+  if (frame.ok()) why = outgoing_->receive(*frame);
+  if (why == PeerRefusal::unknown_session) why = incoming_->receive(*frame);
+  if (why) refusals_->count(*why, transport_->sender());
 }
 
 void End::add_to(ExchangeFigures& figures) const {
   const auto passed_over = transport_->passed_over();
   figures.passed_over.insert(figures.passed_over.end(), passed_over.begin(), passed_over.end());
-  figures.refused += refused_;
+  refusals_->add_to(figures);
   figures.transport += transport_->counters();
   outgoing_->add_to(figures);
   begun_->add_to(figures);

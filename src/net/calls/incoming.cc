@@ -10,8 +10,8 @@
 
 namespace weft::net {
 
-Incoming::Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads)
-    : transport_(transport), identity_(std::move(identity)), server_(server), windows_(transport) {
+Incoming::Incoming(Transport& transport, Identity identity, PeerServer* server, Refusals& refusals, unsigned threads)
+    : transport_(transport), identity_(std::move(identity)), server_(server), refusals_(refusals), windows_(transport) {
   workers_.emplace(std::max(threads, 1U));
   keeper_ = std::thread([this] { keep(); });
 }
@@ -20,14 +20,15 @@ Incoming::~Incoming() {
   close();
 }
 
-bool Incoming::receive(const FrameView& frame) {
-  if (frame.header.kind == FrameKind::hello) return queue_hello(frame);
+std::optional<PeerRefusal> Incoming::receive(const FrameView& frame) {
+  if (frame.header.kind == FrameKind::hello)
+    return queue_hello(frame) ? std::nullopt : std::optional(PeerRefusal::crowded);
   if (frame.header.kind == FrameKind::confirm) return confirm(frame);
   const LinkPtr link = find(frame.header.session);
-  if (!link) return false;
+  if (!link) return PeerRefusal::unknown_session;
   const Heard heard = hear(link, frame);
   if (heard != Heard::good) end(link);
-  return heard != Heard::refused;
+  return heard == Heard::refused ? std::optional(PeerRefusal::not_authentic) : std::nullopt;
 }
 
 void Incoming::close() {
@@ -86,27 +87,34 @@ bool Incoming::queue_hello(const FrameView& frame) {
 }
 
 void Incoming::welcome(const Hello& hello) {
-  const auto refuse = [this] { ++unkept_; };
   const auto frame = parse_frame(hello.frame);
-  if (!frame.ok()) return refuse();
+  if (!frame.ok()) return refusals_.count(PeerRefusal::malformed);
   if (hello.proved && welcome_again(*frame)) return;
   const std::uint64_t session = random_session();
   auto answerer = Answerer::answer(identity_.in_session(session), *frame);
-  if (!answerer.ok() || !admits(answerer->caller_address(), hello.proved)) return refuse();
-  const auto peer = transport_.add_peer(answerer->caller_address());
-  if (!peer.ok()) return refuse();
-  log_refusal(*answerer);
+  if (!answerer.ok()) return refusals_.count(PeerRefusal::malformed);
+  const EndpointAddress& address = answerer->caller_address();
+  if (!admits(address, hello.proved)) return refusals_.count(PeerRefusal::crowded);
+  const auto peer = transport_.add_peer(address);
+  if (!peer.ok()) return refusals_.count(PeerRefusal::malformed, address);
+  note_refusal(*answerer);
   const std::vector<std::byte> welcome = answerer->welcome();
   add_half_open(session, {std::move(*answerer), *peer, hello.proved, {frame->tag.begin(), frame->tag.end()}, welcome});
   static_cast<void>(transport_.send(*peer, welcome));
 }
 
-void Incoming::log_refusal(const Answerer& answerer) {
+void Incoming::note_refusal(const Answerer& answerer) {
   const Status& accepted = answerer.accepted();
-  if (accepted.ok() || !refusal_lines_.due(answerer.caller())) return;
-  if (accepted.error().code == Errc::unsupported) return log_warning("{}: it is refused", accepted.error().message);
-  log_warning("a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused",
-              printable(answerer.caller()));
+  if (accepted.ok()) return;
+  const bool old = accepted.error().code == Errc::unsupported;
+  refusals_.count(old ? PeerRefusal::wire_version : PeerRefusal::wrong_key);
+  if (!refusal_lines_.due(answerer.caller())) return;
+  const std::string address = refusals_.text_of(answerer.caller_address());
+  if (old) return log_warning("{}: it is refused; its hello came from {}", accepted.error().message, address);
+  log_warning(
+      "a daemon that calls itself peer {} does not hold this node's key of the cluster: it is refused; its hello came "
+      "from {}",
+      printable(answerer.caller()), address);
 }
 
 // True if this hello was answered already. Sends the same welcome again.
@@ -129,21 +137,21 @@ void Incoming::add_half_open(std::uint64_t session, HalfOpen half) {
     pushed_out = half_open_.add(session, std::move(half));
   }
   if (!pushed_out) return;
-  ++unkept_;
+  refusals_.count(PeerRefusal::abandoned);
   transport_.remove_peer(*pushed_out);
 }
 
-bool Incoming::confirm(const FrameView& frame) {
+std::optional<PeerRefusal> Incoming::confirm(const FrameView& frame) {
   std::optional<HalfOpen> half;
   {
     const std::lock_guard lock(mutex_);
     half = half_open_.take(frame.header.session);
-    if (!half || ending_) return false;
+    if (!half || ending_) return PeerRefusal::unknown_session;
   }
   auto session = half->answerer.confirmed(frame);
   if (!session.ok() || session->ends().node == identity_.node) {
     transport_.remove_peer(half->peer);
-    return false;
+    return PeerRefusal::not_authentic;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -151,7 +159,7 @@ bool Incoming::confirm(const FrameView& frame) {
   }
   add_session(std::move(*session), half->peer);
   ++handshakes_;
-  return true;
+  return {};
 }
 
 // Adds a session. It replaces the node's previous session, which the node has lost. If there are too many sessions, the
@@ -233,8 +241,10 @@ void Incoming::end_due(std::unique_lock<std::mutex>& lock) {
     leases_.erase(leases_.begin());
   }
   lock.unlock();
-  unkept_ += strangers.size();
-  for (const PeerId peer : strangers) transport_.remove_peer(peer);
+  for (const PeerId peer : strangers) {
+    refusals_.count(PeerRefusal::abandoned);
+    transport_.remove_peer(peer);
+  }
   for (const Lease& lease : ended)
     if (const LinkPtr link = lease.link.lock()) end_lease(link, lease.call);
   lock.lock();
@@ -261,7 +271,6 @@ void Incoming::add_to(ExchangeFigures& figures) const {
   figures.handshakes += handshakes_;
   figures.lease_ends += lease_ends_;
   figures.served_bytes += served_bytes_;
-  figures.refused += unkept_;
   windows_.add_to(figures);
   const std::lock_guard lock(mutex_);
   figures.sessions += links_.size();

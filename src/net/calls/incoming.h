@@ -30,18 +30,20 @@
 #include "net/calls/handshakes.h"
 #include "net/calls/open_windows.h"
 #include "net/calls/owed_reply.h"
+#include "net/calls/refusals.h"
 #include "weft/cluster/exchange.h"
 
 namespace weft::net {
 
 class Incoming {
  public:
-  // `transport` and `server` outlive this; `server` may be null.
-  Incoming(Transport& transport, Identity identity, PeerServer* server, unsigned threads);
+  // `transport`, `server` and `refusals` outlive this; `server` may be null. `refusals` counts handshakes that are not
+  // completed.
+  Incoming(Transport& transport, Identity identity, PeerServer* server, Refusals& refusals, unsigned threads);
   ~Incoming();  // calls close()
 
-  // False if the frame is of no incoming session, or is invalid.
-  bool receive(const FrameView& frame);
+  // Returns the reason if the frame is of no incoming session, or is invalid.
+  std::optional<PeerRefusal> receive(const FrameView& frame);
   // Ends the sessions that were made with a key that `keys` lacks. Their callers make new ones.
   void end_sessions_without(const KeyRing& keys);
   void close();  // waits for answers in work; then closes all windows and sessions
@@ -70,11 +72,11 @@ class Incoming {
 
   // Handshakes and sessions:
   bool queue_hello(const FrameView& frame);
-  bool confirm(const FrameView& frame);
+  std::optional<PeerRefusal> confirm(const FrameView& frame);
   void welcome(const Hello& hello);
   bool welcome_again(const FrameView& hello);
   bool admits(const EndpointAddress& address, bool proved);
-  void log_refusal(const Answerer& answerer);
+  void note_refusal(const Answerer& answerer);
   void add_half_open(std::uint64_t session, HalfOpen half);
   void add_session(Session session, PeerId peer);
   void end(const LinkPtr& link);
@@ -109,9 +111,10 @@ class Incoming {
   Transport& transport_;
   const Identity identity_;
   PeerServer* const server_;
+  Refusals& refusals_;
   WindowBudget windows_;
   const std::shared_ptr<ReplyGate> gate_ = std::make_shared<ReplyGate>(*this);
-  std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0}, unkept_{0};
+  std::atomic<std::uint64_t> answers_{0}, busy_{0}, handshakes_{0}, lease_ends_{0}, served_bytes_{0};
   std::atomic<std::size_t> calls_{0};  // queued or in work
   // The time at which a call or reply last left the queue of the workers.
   std::atomic<Clock::time_point> moved_at_{Clock::time_point{}};

@@ -216,20 +216,20 @@ Result<std::vector<std::byte>> Outgoing::send_hello(PeerId peer, std::uint64_t s
   }
 }
 
-bool Outgoing::receive(const FrameView& frame) {
+std::optional<PeerRefusal> Outgoing::receive(const FrameView& frame) {
   if (frame.header.kind == FrameKind::welcome) {
     const std::lock_guard lock(mutex_);
     const auto found = welcomes_.find(frame.header.session);
-    if (found == welcomes_.end()) return false;
+    if (found == welcomes_.end()) return PeerRefusal::unknown_session;
     if (found->second.empty()) found->second = frame.bytes();
     changed_.notify_all();
-    return true;
+    return {};
   }
   const std::shared_ptr<CallLink> link = find(frame.header.session);
-  if (!link) return false;
+  if (!link) return PeerRefusal::unknown_session;
   const Heard heard = link->receive(frame);
   if (heard != Heard::good) drop(link);
-  return heard != Heard::refused;
+  return heard == Heard::refused ? std::optional(PeerRefusal::not_authentic) : std::nullopt;
 }
 
 std::shared_ptr<CallLink> Outgoing::open_link(const PeerAddress& address) const {

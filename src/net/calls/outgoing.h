@@ -51,7 +51,7 @@ class Outgoing {
                                               Deadline deadline);
 
   // False if the frame is of no outgoing session, or is invalid.
-  bool receive(const FrameView& frame);
+  std::optional<PeerRefusal> receive(const FrameView& frame);
   // Ends the sessions that were made with a key that `keys` lacks. Their calls are made again in new sessions.
   void end_sessions_without(const KeyRing& keys);
   void close();  // ends all sessions, and attempts to make one

@@ -130,6 +130,12 @@ std::optional<std::uint64_t> Connections::ends(Route& route) const {
   return static_cast<Line&>(route).ends;
 }
 
+EndpointAddress Connections::caller(ConnectionId connection) const {
+  const std::lock_guard lock(mutex_);
+  const Connection* const found = find(connection);
+  return found == nullptr ? EndpointAddress() : found->caller;
+}
+
 std::uint64_t Connections::failures(Route& route) const {
   const std::lock_guard lock(mutex_);
   return static_cast<Line&>(route).failed;

@@ -36,6 +36,7 @@ struct Connection {
   const ConnectionId id;
   Line* const line;  // null: the other end made the connection
   FidPtr<fid_ep> endpoint;
+  EndpointAddress caller{};  // address of the other end, if that made the connection
   bool up = false;
   std::uint32_t number = 0;                // ConnectionId at the other end; sent with each message
   bool broken = false;                     // to be closed; nothing more is posted
@@ -80,6 +81,7 @@ class Connections final : public Endpoints {
   const EndpointAddress& address() const override { return listener_->address(); }
   std::size_t posted_max() const override;
   std::size_t half_open() const override;
+  EndpointAddress caller(ConnectionId connection) const override;
   Status start(Owner& owner) override;
   void stop() override;
   void close() override;

@@ -53,6 +53,8 @@ void Connections::accept(fi_info& caller) {
   auto made = make(caller, nullptr);
   if (!made.ok()) return listener_->reject(caller);
   Connection& connection = **made;
+  const auto* const address = static_cast<const std::byte*>(caller.dest_addr);
+  if (address != nullptr) connection.caller.assign(address, address + caller.dest_addrlen);
   {
     const std::lock_guard lock(mutex_);
     callers_[connection.id] = std::move(*made);

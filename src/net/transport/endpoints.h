@@ -38,6 +38,9 @@ class Endpoints {
   virtual const EndpointAddress& address() const = 0;  // after start()
   virtual std::size_t posted_max() const = 0;          // operations in flight to one peer
 
+  // Returns the address at the other end of a connection that another node made; an empty one if it is unknown.
+  virtual EndpointAddress caller(ConnectionId /*connection*/) const { return {}; }
+
   virtual std::size_t half_open() const { return 0; }  // as in TransportCounters; any thread
 
   // Makes this node reachable. `owner` outlives close().

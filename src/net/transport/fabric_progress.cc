@@ -97,7 +97,8 @@ void FabricTransport::complete(const fi_cq_data_entry& entry, const Status& outc
   }
   if (!operation) return endpoints_->completed_own(entry.op_context, outcome.ok());
   const bool tells = operation->kind == OperationKind::receive && (entry.flags & FI_REMOTE_CQ_DATA) != 0;
-  endpoints_->completed(tells ? static_cast<ConnectionId>(entry.data) : operation->connection, outcome.ok(), entry.len);
+  sender_ = tells ? static_cast<ConnectionId>(entry.data) : operation->connection;
+  endpoints_->completed(sender_, outcome.ok(), entry.len);
   if (operation->kind == OperationKind::receive)
     return complete_receive(std::static_pointer_cast<MessageOperation>(operation), outcome, entry.len);
   const std::lock_guard lock(mutex_);

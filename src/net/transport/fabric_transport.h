@@ -41,6 +41,7 @@ class FabricTransport final : public Transport, private Endpoints::Owner {
   std::uint64_t failures(PeerId peer) const override;
   Status send(PeerId peer, std::span<const std::byte> message) override;
   bool after_receiving(std::function<void()> job) override;
+  EndpointAddress sender() const override { return endpoints_->caller(sender_); }
   Result<std::unique_ptr<Window>> open_window(std::span<const std::byte> memory) override;
   Result<std::shared_ptr<Landing>> open_landing(std::span<std::byte> memory,
                                                 std::shared_ptr<const void> owner) override;
@@ -91,6 +92,7 @@ class FabricTransport final : public Transport, private Endpoints::Owner {
   MessageBuffers receive_buffers_;   // guarded by turn_, as the next three
   std::vector<std::shared_ptr<MessageOperation>> unposted_receives_;
   int retry_ms_ = 1;
+  ConnectionId sender_ = 0;    // that brought the message which receiver_ gets now; guarded by turn_
   std::function<void()> job_;  // the progress thread releases turn_, then runs it
 
   mutable std::mutex mutex_;

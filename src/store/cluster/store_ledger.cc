@@ -22,7 +22,7 @@ void add(std::vector<CatalogEvent>& events, PublishEvent event) {
   VersionRow& version = event.version;
   for (NamedInode& tag : event.tags)
     events.emplace_back(
-        MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0, event.by});
+        MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0, version.by});
   if (version.described_ns != 0)  // another node may write the version's record as it was published
     events.emplace_back(MirroredDescription{version.model_name, version.number, version.message, version.metrics,
                                             version.described_ns});

@@ -25,22 +25,26 @@ class Commits {
 
  private:
   Commit& append(Commit::Kind kind, std::string model, std::uint64_t number, std::uint64_t time_ns) {
-    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_, {}, {}});
+    return list.emplace_back(Commit{kind, std::move(model), number, {}, 0, time_ns, position_});
   }
   void take(PublishEvent& event) {
     if (event.was_removed()) return;
     VersionRow& version = event.version;
     Commit& commit = append(Commit::Kind::publish, std::move(version.model_name), version.number, version.time_ns);
     commit.bytes = version.logical_bytes;
+    commit.publisher = std::move(version.publisher);
+    commit.by = std::move(version.by);
     for (NamedInode& tag : event.tags) commit.tags.push_back({std::move(tag.name), version.number});
   }
   void take(TagsEvent& event) {
     Commit& commit = append(Commit::Kind::tags, std::move(event.model), 0, event.time_ns);
+    commit.by = std::move(event.by);
     for (TagChange& change : event.changes) commit.tags.push_back({std::move(change.name), change.number});
   }
   void take(RemovalEvent& event) {
     Commit& commit = append(Commit::Kind::removal, std::move(event.model), event.number, event.time_ns);
     commit.lost = std::move(event.lost);
+    commit.by = std::move(event.by);
     for (std::string& tag : event.tags) commit.tags.push_back({std::move(tag), 0});
   }
   void take(AdoptionEvent& /*event*/) {}

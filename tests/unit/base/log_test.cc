@@ -4,7 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
+
+#include "base/json_value.h"
+#include "base/text.h"
 
 #include "log_file.h"
 #include "testing.h"
@@ -69,6 +75,64 @@ TEST_CASE("the level debug is for all categories that have no level of their own
   must(log_set_levels("gc=debug"));
   CHECK_FALSE(log_debugs(LogCategory::fetch));
   CHECK(log_debugs(LogCategory::gc));
+}
+
+TEST_CASE("an audit line is there at every level, with its fields and the node") {
+  const TempDir directory;
+  const std::string path = directory / "log";
+  must(log_setup(path, "error", "test", {LogFormat::text, "node 7"}));
+  log_audit({{"action", "tag"}, {"object", "m@1 best \"one\""}, {"reason", ""}});
+  log_info("plain");
+  must(log_setup("", "info", "test"));
+  const std::string text = read_text(path);
+  CHECK(text.find(R"(info: audit: action=tag object="m@1 best \"one\"" reason="" node="node 7")") != std::string::npos);
+  CHECK(text.find("plain") == std::string::npos);
+}
+
+TEST_CASE("in the format json each line is an object") {
+  const TempDir directory;
+  const std::string path = directory / "log";
+  must(log_setup(path, "info,gc=debug", "test", {LogFormat::json, "n7"}));
+  {
+    const LogWork request("gc", 3);
+    log_debug(LogCategory::gc, "pack \"1\"");
+  }
+  log_warning("two\nlines");
+  log_audit({{"action", "pin"}, {"object", "m@1"}});
+  must(log_setup("", "info", "test"));
+  const std::string text = read_text(path);
+  std::vector<JsonValue> lines;
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.empty()) lines.push_back(must(JsonValue::parse(line)));
+  REQUIRE(lines.size() == 3);
+  for (const JsonValue& line : lines) {
+    CHECK(must(line.text("program")) == "test");
+    CHECK(must(line.text("node")) == "n7");
+    CHECK(must(line.text("time")).size() > std::string_view("2024-05-01T12:00:00.000").size());
+    CHECK(line.find("pid") != nullptr);
+  }
+  CHECK(must(lines[0].text("level")) == "debug");
+  CHECK(must(lines[0].text("category")) == "gc");
+  CHECK(must(lines[0].text("work")) == "gc 3");
+  CHECK(must(lines[0].text("message")) == "pack \"1\"");
+  CHECK(must(lines[1].text("level")) == "warning");
+  CHECK(must(lines[1].text("message")) == R"(two\x0alines)");
+  CHECK(must(lines[2].text("category")) == "audit");
+  CHECK(must(lines[2].text("action")) == "pin");
+  CHECK(must(lines[2].text("object")) == "m@1");
+}
+
+TEST_CASE("a program without a log has audit lines alone in the file") {
+  const TempDir directory;
+  const std::string path = directory / "log";
+  must(audit_setup(path, "weft", {LogFormat::text, "n7"}));
+  log_audit({{"action", "gc"}});
+  log_error("to stderr");
+  CHECK(!audit_setup(path + "/below", "weft").ok());
+  const std::string text = read_text(path);
+  CHECK(text.find("audit: action=gc node=n7") != std::string::npos);
+  CHECK(text.find("to stderr") == std::string::npos);
+  must(log_setup("", "info", "test"));
 }
 
 TEST_CASE("levels with a mistake change nothing") {

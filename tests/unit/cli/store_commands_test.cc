@@ -18,6 +18,7 @@ using weft::testing::Cli;
 using weft::testing::must;
 using weft::testing::Outcome;
 using weft::testing::random_bytes;
+using weft::testing::read_text;
 using weft::testing::TempDir;
 using weft::testing::write_file;
 
@@ -307,10 +308,13 @@ TEST_CASE("log and info print the message, tags and metrics of a version") {
   w.publish_two();
   std::string log = w.done({"log", "bert"}).out;
   CHECK(log.starts_with("bert@2  "));
-  CHECK(
-      w.contains(log, "(latest)\n    parents  bert@1\n    metrics  accuracy=0.93\n    layer a\n    tuned\n\nbert@1  "));
+  const std::string user = weft::user_name(weft::own_user());
+  CHECK(w.contains(log, "(latest)\n    parents  bert@1\n    metrics  accuracy=0.93\n    by       " + user +
+                            "\n    layer a\n    tuned\n\nbert@1  "));
   auto json = flat(w.done({"log", "bert", "--json"}));
   CHECK(json["versions.0.version"] == "2");
+  CHECK(json["versions.0.user"] == user);
+  CHECK(json["versions.0.node"].empty());
   CHECK(json["versions.0.latest"] == "true");
   CHECK(json["versions.0.message"] == "layer a\ntuned");
   CHECK(json["versions.0.metrics.accuracy"] == "0.93");
@@ -701,6 +705,27 @@ TEST_CASE("an interrupted scrub exits by its signal, and goes on later") {
   CHECK(w.contains(stopped.out, "to be continued"));
   w.cli.interrupt = 0;
   CHECK(w.contains(w.done({"scrub"}).out, "up to the end of the store"));
+}
+
+TEST_CASE("without a daemon the log of the store's weftd has the audit lines, if it is there") {
+  World w;
+  w.publish_two();
+  w.cli.config_file = w.dir / "weft.conf";
+  const std::string log = w.dir / "weftd.log";
+  write_file(w.dir / "weft.conf",
+             fmt::format("store = \"{}\"\nname = \"n7\"\nlog_file = \"{}\"\n", w.dir / "store", log));
+  w.done({"pin", "bert@1"});
+  CHECK_FALSE(fs::exists(log));
+  write_file(log, "");
+  w.done({"tag", "bert@1", "best"});
+  w.done({"rm", "bert@1", "--force"});
+  w.done({"rm", "bert@2", "--dry-run"});
+  const std::string text = read_text(log);
+  const std::string user =
+      fmt::format("user={} uid={} outcome=done node=n7", weft::user_name(weft::own_user()), weft::own_user());
+  CHECK(w.contains(text, "audit: action=tag object=\"bert@1 best\" " + user));
+  CHECK(w.contains(text, "audit: action=remove object=bert@1 " + user));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 2);
 }
 
 TEST_CASE("an interrupted command says so, exits by its signal, and leaves things as they were") {

@@ -30,7 +30,7 @@ TEST_CASE("missing settings have defaults") {
   CHECK(!config->expect_others);
   CHECK(config->location.empty());
   CHECK(config->follow.empty());
-  CHECK(config->metrics_port == 0);
+  CHECK(!config->metrics_listen.has_value());
   CHECK(config->drain == std::chrono::seconds(30));
   CHECK(config->gc_delay == std::chrono::hours(1));
   CHECK(config->drafts_keep == std::chrono::hours(7 * 24));
@@ -43,7 +43,7 @@ store = "/s"
 listen = "10.0.0.7"
 key_file = "/k"
 cache_max = "1T"
-metrics_port = 9464
+metrics_listen = "[::1]:9464"
 follow = ["org/m", "teams"]
 gc_delay = "10m"
 drafts_keep = "90"
@@ -56,7 +56,8 @@ gc = "root"
 )");
   REQUIRE(config.ok());
   CHECK(config->cache_max == 1ULL << 40U);
-  CHECK(config->metrics_port == 9464);
+  CHECK(config->metrics_listen->host == "::1");
+  CHECK(config->metrics_listen->port == 9464);
   CHECK(config->follow == std::vector<std::string>{"org/m", "teams"});
   CHECK(config->gc_delay == std::chrono::minutes(10));
   CHECK(config->drafts_keep == std::chrono::seconds(90));
@@ -134,8 +135,9 @@ TEST_CASE("mistakes are named with their line") {
            {"[etcd]\nendpoint = 'x'", ":2: unknown key etcd.endpoint"},
            {"store = '/s'\ncold = 'never'", ":2: cold: expected one of auto, stream, fetch, got \"never\""},
            {"store = '/s'\nsparse = 'always'", ":2: sparse: expected one of auto, never, got \"always\""},
-           {"metrics_port = 'x'", ":1: metrics_port: expected a number"},
-           {"metrics_port = -1", ":1: metrics_port: expected a number"},
+           {"metrics_listen = '127.0.0.1'", ":1: metrics_listen: expected HOST:PORT or [HOST]:PORT"},
+           {"metrics_listen = ':70000'", ":1: metrics_listen: expected HOST:PORT"},
+           {"metrics_listen = 9464", ":1: metrics_listen: expected a text"},
            {"store = ['/s']", ":1: store: expected a text"},
            {"store = true", ":1: store: expected a text"},
            {"store = '/s'\ntrust_store = 'maybe'", ":2: trust_store: expected true or false"},
@@ -225,15 +227,18 @@ TEST_CASE("a reload keeps the settings that are not reloadable") {
                                 {"cold", {{"auto"}, ""}},    {"listen", {{"10.0.0.7"}, ""}},
                                 {"key_file", {{"/k"}, ""}},  {"etcd.endpoints", {{"http://a:2379"}, ""}},
                                 {"control.gc", {{"12"}, ""}}};
-  const SettingValues after = {{"store", {{"/s"}, ""}},           {"origin", {{"/p"}, ""}},
-                               {"cold", {{"fetch"}, ""}},         {"location", {{"rack2"}, ""}},
-                               {"expect_others", {{"true"}, ""}}, {"etcd.endpoints", {{"http://b:2379"}, ""}},
-                               {"metrics_port", {{"9464"}, ""}}};
+  const SettingValues after = {{"store", {{"/s"}, ""}},
+                               {"origin", {{"/p"}, ""}},
+                               {"cold", {{"fetch"}, ""}},
+                               {"location", {{"rack2"}, ""}},
+                               {"expect_others", {{"true"}, ""}},
+                               {"etcd.endpoints", {{"http://b:2379"}, ""}},
+                               {"metrics_listen", {{"127.0.0.1:9464"}, ""}}};
   const auto config = make_config(reloaded_values(before, after));
   REQUIRE(config.ok());
   CHECK(config->origin == "/o");
   CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379"});
-  CHECK(config->metrics_port == 0);
+  CHECK(!config->metrics_listen.has_value());
   CHECK(config->cold == "fetch");
   CHECK(config->location == "rack2");
   CHECK(config->expect_others);

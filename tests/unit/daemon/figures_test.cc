@@ -22,12 +22,12 @@ TEST_CASE("requests are a histogram by name") {
   figures.request_ended("import", 2s, true);
   figures.request_ended("tag", 0ms, false);
   const std::string text = figures.text();
-  CHECK(has_line(text, "# TYPE weft_request_seconds histogram"));
-  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="0.01"} 0)"));
-  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="0.1"} 1)"));
-  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="10"} 2)"));
-  CHECK(has_line(text, R"(weft_request_seconds_bucket{request="import",le="+Inf"} 2)"));
-  CHECK(has_line(text, R"(weft_request_seconds_sum{request="import"} 2.05)"));
+  CHECK(has_line(text, "# TYPE weft_request_duration_seconds histogram"));
+  CHECK(has_line(text, R"(weft_request_duration_seconds_bucket{request="import",le="0.01"} 0)"));
+  CHECK(has_line(text, R"(weft_request_duration_seconds_bucket{request="import",le="0.1"} 1)"));
+  CHECK(has_line(text, R"(weft_request_duration_seconds_bucket{request="import",le="10"} 2)"));
+  CHECK(has_line(text, R"(weft_request_duration_seconds_bucket{request="import",le="+Inf"} 2)"));
+  CHECK(has_line(text, R"(weft_request_duration_seconds_sum{request="import"} 2.05)"));
   CHECK(has_line(text, R"(weft_requests_failed_total{request="import"} 1)"));
   CHECK(has_line(text, R"(weft_requests_failed_total{request="tag"} 0)"));
   CHECK(figures.requests() == 3);
@@ -45,6 +45,16 @@ TEST_CASE("figures are read at each look, labels are escaped") {
   CHECK(has_line(figures.text(), "a 2"));
   CHECK(has_line(figures.text(), R"(b{from="x\"\\ y"} 2.5)"));
   CHECK(has_line(figures.text(), "# HELP a What it is."));
+}
+
+TEST_CASE("the process and its build are among the metrics") {
+  Figures figures;
+  add_process_figures(figures, "0123456789ab");
+  const std::string text = figures.text();
+  CHECK(has_line(text, "weft_build_info{version=\"" WEFT_VERSION "\",commit=\"0123456789ab\"} 1"));
+  for (const char* name : {"process_cpu_seconds_total", "process_start_time_seconds", "process_virtual_memory_bytes",
+                           "process_resident_memory_bytes", "process_open_fds", "process_max_fds"})
+    CHECK(text.find("\n" + std::string(name) + " ") != std::string::npos);
 }
 
 TEST_CASE("the metrics are one page of the HTTP server") {

@@ -123,6 +123,18 @@ TEST_CASE("a question about a pull is within bounds") {
   CHECK(refusal<PulledAnswer>(R"({"pieces":1,"bytes":4194305})").starts_with("\"bytes\": "));
 }
 
+TEST_CASE("the figures of a mount survive encoding, and are within bounds") {
+  MountFigures figures{"id", "/mnt", true, 3, 1, {{"read", 5, {1, 2, 3, 4, 5, 6, 7}}, {"open", 6, {}}}};
+  CHECK(again(figures) == figures);
+  figures.requests.resize(limits::kMountKindsMax + 1);
+  CHECK(refusal<MountFigures>(encode_fields(figures)).starts_with("\"requests\": expected at most 16 kinds"));
+  figures.requests = {{std::string(limits::kMountKindMax + 1, 'k'), 0, {}}};
+  CHECK(refusal<MountFigures>(encode_fields(figures)).starts_with("\"kind\": "));
+  figures.requests.clear();
+  figures.directory = std::string(limits::kMountDirectoryMax + 1, '/');
+  CHECK(refusal<MountFigures>(encode_fields(figures)).starts_with("\"directory\": "));
+}
+
 TEST_CASE("a change of the key reports keys and nodes") {
   CHECK(again(RotateKeyRequest{true}).finish);
   const RotateKeyReport report = again(RotateKeyReport{"new", "old", {"a", "b"}, {"c"}, true});

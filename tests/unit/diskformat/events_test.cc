@@ -47,6 +47,7 @@ TEST_CASE("rows and events come back as they went") {
   row.manifest.bytes[3] = 9;
   row.undeleted_ns = 13;
   row.removed_tags = {"x", "y"};
+  row.by = {"alice", "node1"};
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
   CHECK(back.manifest == row.manifest);
@@ -59,6 +60,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(back.undeleted_ns == 13);
   CHECK(back.removed_tags == row.removed_tags);
   CHECK(back.publisher == row.publisher);
+  CHECK(back.by == row.by);
   CHECK(back.source == row.source);
 
   PublishEvent event;
@@ -111,7 +113,8 @@ TEST_CASE("events keep their authors") {
   PublishEvent publish;
   publish.version.number = 1;
   for (const Author& by : {Author{}, Author{"alice", ""}, Author{"alice", "node1"}, Author{"", "node1"}}) {
-    CHECK(author_after(publish, by) == by);
+    publish.version.by = by;
+    CHECK(std::get<PublishEvent>(decode_event(encode_event(publish, 7), "e").value().event).version.by == by);
     CHECK(author_after(TagsEvent{1, "m", 2, {{"t", 1, 5000}}}, by) == by);
     CHECK(author_after(RemovalEvent{1, "m", 1, 2, 0, {}}, by) == by);
   }

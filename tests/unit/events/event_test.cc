@@ -24,21 +24,24 @@ ModelEvent event_of(const std::string& model) {
 }  // namespace
 
 TEST_CASE("a publish is one event with its tags") {
-  const Commit commit{Commit::Kind::publish, "org/m", 4, {{"prod", 4}, {"a \"b\"", 4}}, 1000, 17, 300};
+  const Commit commit{Commit::Kind::publish, "org/m", 4, {{"prod", 4}, {"a \"b\"", 4}}, 1000, 17, 300, {}, {}, "id",
+                      {"alice", "node1"}};
   auto events = events_of(commit, 200);
   REQUIRE(events.size() == 1);
   CHECK(json_of(events[0]) ==
-        R"({"event":"publish","model":"org/m","version":4,"tags":["prod","a \"b\""],"bytes":1000,"new_bytes":null,)"
-        R"("time_ns":17,"position":300})");
+        R"({"event":"publish","model":"org/m","version":4,"tags":["prod","a \"b\""],"user":"alice","node":"node1",)"
+        R"("publisher":"id","bytes":1000,"new_bytes":null,"time_ns":17,"position":300})");
   events[0].new_bytes = 10;
   CHECK(json_of(events[0]).find("\"new_bytes\":10,") != std::string::npos);
 }
 
 TEST_CASE("a removal names the version, and the tags that went with it") {
-  const auto events = events_of({Commit::Kind::removal, "m", 2, {{"prod", 0}}, 0, 18, 400}, 300);
+  const auto events =
+      events_of({Commit::Kind::removal, "m", 2, {{"prod", 0}}, 0, 18, 400, {}, {}, {}, {"bob", ""}}, 300);
   REQUIRE(events.size() == 1);
   CHECK(json_of(events[0]) ==
-        R"({"event":"remove","model":"m","version":2,"tags":["prod"],"time_ns":18,"position":400})");
+        R"({"event":"remove","model":"m","version":2,"tags":["prod"],"user":"bob","node":"","time_ns":18,)"
+        R"("position":400})");
 }
 
 TEST_CASE("a version whose bytes were lost says why") {
@@ -46,8 +49,8 @@ TEST_CASE("a version whose bytes were lost says why") {
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == Kind::lost);
   CHECK(json_of(events[0]) ==
-        R"({"event":"lost","model":"m","version":2,"tags":[],"why":"lost: its machine stopped","time_ns":18,)"
-        R"("position":400})");
+        R"({"event":"lost","model":"m","version":2,"tags":[],"user":"","node":"","why":"lost: its machine stopped",)"
+        R"("time_ns":18,"position":400})");
 }
 
 TEST_CASE("events of a version that is in memory, then durable") {
@@ -73,9 +76,11 @@ TEST_CASE("changes of tags are an event for each version that they lead to") {
       events_of({Commit::Kind::tags, "m", 0, {{"a", 2}, {"b", 0}, {"c", 2}, {"d", 0}}, 0, 19, 500}, 400);
   REQUIRE(events.size() == 2);
   CHECK(json_of(events[0]) ==
-        R"({"event":"tag","model":"m","version":2,"tags":["a","c"],"time_ns":19,"position":400})");
+        R"({"event":"tag","model":"m","version":2,"tags":["a","c"],"user":"","node":"","time_ns":19,)"
+        R"("position":400})");
   CHECK(json_of(events[1]) ==
-        R"({"event":"tag","model":"m","version":null,"tags":["b","d"],"time_ns":19,"position":500})");
+        R"({"event":"tag","model":"m","version":null,"tags":["b","d"],"user":"","node":"","time_ns":19,)"
+        R"("position":500})");
 }
 
 TEST_CASE("a restart is of no model") {

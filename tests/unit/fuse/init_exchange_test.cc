@@ -7,8 +7,11 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <numeric>
 #include <thread>
+#include <vector>
 
 #include "os/sys.h"
 
@@ -251,6 +254,33 @@ TEST_CASE("the log of requests holds what runs, and no more than it can") {
   log.begin(2, kernel::kOpWrite);
   CHECK(log.reads() == kRunningMax + 10);
   CHECK(log.writes() == 1);
+}
+
+TEST_CASE("the log of requests has the times of those that were answered, by kind") {
+  RequestWords words{};
+  RequestLog log(words);
+  const auto count = [&log](std::size_t kind) {
+    const MountRequests requests = log.answered().at(kind);
+    return std::accumulate(requests.took.begin(), requests.took.end(), std::uint64_t{0});
+  };
+  constexpr std::size_t kRead = 0, kOpen = 2, kOther = kRequestKinds.size() - 1;
+  log.begin(2, kernel::kOpRead);
+  log.begin(4, kernel::kOpOpen);
+  log.begin(6, 4242);
+  log.begin(8, kernel::kOpPoll);
+  CHECK(count(kRead) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  log.end(2);
+  log.end(6);
+  log.set_aside(8);
+  log.end(8);  // its answer comes later, and does not count
+  CHECK(count(kRead) == 1);
+  CHECK(count(kOpen) == 0);
+  CHECK(count(kOther) == 1);
+  CHECK(log.answered()[kRead].kind == "read");
+  CHECK(log.answered()[kRead].nanoseconds >= 2'000'000);
+  CHECK(log.answered()[kRead].took[0] == 0);
+  CHECK(log.running() == std::vector<std::uint64_t>{4});
 }
 
 }  // namespace weft

@@ -54,6 +54,8 @@ TEST_CASE("info.json") {
   version.metrics = {{"loss", "-1.5e-3"}, {"note", "01"}, {"bad", "1."}};
   version.parents = {{"base", 2}, {"org/other", 1, false, 3, 400}};
   version.elsewhere = {"far/away"};
+  version.publisher = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+  version.by = {"alice", "node1"};
   version.source.endpoint = "https://hub.example";
   version.source.commit = std::string(kCommitDigits, 'e');
   version.source.listed_ns = version.time_ns;
@@ -66,6 +68,9 @@ TEST_CASE("info.json") {
   "time_ns": 1700000000123456789,
   "manifest": "0000000000000000000000000000000000000000000000000000000000000000",
   "message": "say \"hi\"\n",
+  "publisher": "6fa459ea-ee8a-4ca4-894e-db77e160355e",
+  "user": "alice",
+  "node": "node1",
   "source": {"endpoint":"https://hub.example","commit":"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee","time":"2023-11-14T22:13:20Z"},
   "metrics": {
     "loss": -1.5e-3,

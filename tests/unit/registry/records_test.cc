@@ -38,6 +38,7 @@ MirroredVersion sample() {
   version.tree_nodes = 10;
   version.packs = {11, 12};
   row.publisher = kNode;
+  row.by = {"alice", "node1"};
   return version;
 }
 
@@ -137,6 +138,7 @@ TEST_CASE("records: facts survive encoding") {
   CHECK(out->tree_nodes == 10);
   CHECK(out->packs == std::vector<PackId>{11, 12});
   CHECK(row.publisher == kNode);
+  CHECK(row.by == Author{"alice", "node1"});
 
   RegistryTombstone tombstone{in, 77};
   tombstone.version.version.removed_ns = 55;
@@ -189,6 +191,7 @@ TEST_CASE("records: intact records with impossible facts are refused") {
     return !opened.ok() && opened.error().code == Errc::corrupt;
   };
   CHECK(refused([](auto& v) { v.version.publisher = "somebody"; }));
+  CHECK(refused([](auto& v) { v.version.by.user = "a\nb"; }));
   CHECK(refused([](auto& v) { v.version.message = "\x1b[2J"; }));
   CHECK(refused([](auto& v) { v.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
   const std::string long_text(limits::kSourceTextMax + 1, 'a');

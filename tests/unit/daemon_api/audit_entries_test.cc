@@ -1,0 +1,68 @@
+#include "daemon_api/audit_entries.h"
+
+#include <doctest/doctest.h>
+
+namespace weft::testing {
+namespace {
+
+std::string line(const std::optional<AuditEntry>& entry) {
+  return entry ? entry->action + ": " + entry->object : "none";
+}
+
+const Nothing kDone;
+
+TEST_CASE("a change has the object that was changed, and a denied one the object that was asked for") {
+  ImportRequest import;
+  import.options.name = "org/m";
+  ImportReport report;
+  report.outcome.version.model_name = "org/m";
+  report.outcome.version.number = 3;
+  report.outcome.made = true;
+  CHECK(line(audit_entry(import, &report)) == "publish: org/m@3");
+  report.outcome.made = false;
+  CHECK(line(audit_entry(import, &report)) == "publish-again: org/m@3");
+  CHECK(line(audit_entry(import, nullptr)) == "publish: org/m");
+
+  const VersionName third{"m", 3};
+  CHECK(line(audit_entry(TagRequest{"m", "best"}, &third)) == "tag: m@3 best");
+  CHECK(line(audit_entry(TagRequest{"m", "best", true}, &third)) == "untag: m@best");
+  CHECK(line(audit_entry(NoteRequest{"m", {}}, &third)) == "note: m@3");
+  CHECK(line(audit_entry(NoteRequest{"m@latest", {}}, nullptr)) == "note: m@latest");
+  CHECK(line(audit_entry(RenameRequest{"m", "n"}, &kDone)) == "rename: m n");
+  CHECK(line(audit_entry(PinRequest{"m@1", true}, &kDone)) == "pin: m@1");
+  CHECK(line(audit_entry(PinRequest{"m@1", false}, &kDone)) == "unpin: m@1");
+  const FetchReport fetched;
+  CHECK(line(audit_entry(PrefetchRequest{"m@1", ""}, &fetched)) == "prefetch: m@1");
+  const HandOverReport handed;
+  CHECK(line(audit_entry(StageOutRequest{"m@1"}, &handed)) == "stage-out: m@1");
+  CHECK(line(audit_entry(StageOutRequest{"", true}, &handed)) == "hand-over: ");
+  CHECK(line(audit_entry(StageOutRequest{"", true, true}, &handed)) == "new-origin: ");
+}
+
+TEST_CASE("removals that were done have lines of their own, and dry runs have none") {
+  RemoveRequest remove;
+  remove.specs = {"m@1", "n@2"};
+  const RemoveReport removed;
+  CHECK(line(audit_entry(remove, &removed)) == "none");
+  CHECK(line(audit_entry(remove, nullptr)) == "remove: m@1 n@2");
+  CHECK(line(audit_entry(UndeleteRequest{{"m@1"}}, &kDone)) == "none");
+  CHECK(line(audit_entry(UndeleteRequest{{"m@1"}}, nullptr)) == "undelete: m@1");
+  GcOptions gc;
+  const GcOutcome outcome;
+  CHECK(line(audit_entry(gc, &outcome)) == "gc: ");
+  gc.dry_run = true;
+  CHECK(line(audit_entry(gc, &outcome)) == "none");
+  CHECK(line(audit_entry(gc, nullptr)) == "gc: ");
+  const EvictReport evicted;
+  CHECK(line(audit_entry(EvictRequest{"m@1", 0, false}, &evicted)) == "evict: m@1");
+  CHECK(line(audit_entry(EvictRequest{"m@1", 0, true}, &evicted)) == "none");
+}
+
+TEST_CASE("requests that change nothing have no line") {
+  const PeerList peers;
+  CHECK(line(audit_entry(Nothing{}, &peers)) == "none");
+  CHECK(line(audit_entry(MayPublishRequest{}, static_cast<const Nothing*>(nullptr))) == "none");
+}
+
+}  // namespace
+}  // namespace weft::testing
