@@ -47,7 +47,8 @@ Result<FetchReport> prefetch(control::Call& call, const PrefetchRequest& request
 }
 
 Result<Nothing> pin(control::Call& call, const PinRequest& request, Bytes& bytes) {
-  WEFT_CHECK(check_access(bytes.config.get()->publish, call.peer(), "pin versions"));
+  WEFT_CHECK(
+      check_access(bytes.config.get()->publish, request.spec.substr(0, request.spec.find('@')), call.peer(), "pin"));
   WEFT_CHECK(change_pin(bytes.store, request));
   return Nothing{};
 }

@@ -37,7 +37,8 @@ struct Config {
   std::chrono::seconds gc_delay{0}, drafts_keep{0};
   std::string log_file, log_level;
   EtcdOptions etcd;  // no endpoints: a node without a cluster
-  Grant publish, remove, gc;
+  NameGrants publish, remove;
+  Grant gc;
   std::optional<ListenAddress> join_listen;  // for machines that join the cluster
   std::string join_authority;                // directory of what admits them; set with join_listen
   std::uint64_t join_members = 1;            // that the cluster's own etcd is to have

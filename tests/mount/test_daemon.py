@@ -129,6 +129,43 @@ def test_groups_may_be_let_in(open_dir, option, words):
         run(weft, **member)
 
 
+def test_rights_differ_by_prefix(open_dir, tmp_path):
+    """The longest prefix of a name decides, on every way to a change; SIGHUP takes the rules over."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store", group="nogroup")
+    store.path.chmod(0o755)
+    file = open_dir / "a.bin"
+    file.write_bytes(b"a")
+    config = tmp_path / "weft.conf"
+    config.write_text(f"store = '{store.path}'\n[[grant]]\nprefix = 'team/'\npublish = [{NOBODY}]\n")
+
+    def weft(*words, may=True):
+        done = run([programs / "weft", "--store", store.path, *words], check=False, user=NOBODY, group=NOBODY,
+                   extra_groups=[])
+        assert (done.returncode == 0) == may, (words, done.stdout, done.stderr)
+        assert may or f"user {NOBODY} may not" in done.stderr, (words, done.stderr)
+        return done.stderr
+
+    with Daemon(store, config=config) as daemon:
+        store.publish(file, name="other")
+        weft("import", file, "--name", "team/m", "--tag", "t")
+        assert "one of control.publish in weft.conf" in weft("import", file, "--name", "teams", may=False)
+        weft("tag", "team/m@1", "u")
+        weft("note", "team/m@1", "-m", "new")
+        for words in (["tag", "other@1", "u"], ["note", "other@1", "-m", "new"], ["mv", "team/m", "mine"],
+                      ["mv", "other", "team/other"], ["rm", "--force", "team/m@1"]):
+            weft(*words, may=False)
+        weft("mv", "team/m", "team/n")
+        config.write_text(config.read_text() + f"remove = [{NOBODY}]\n[[grant]]\nprefix = 'team/n'\npublish = []\n")
+        daemon.signal(signal.SIGHUP)
+        wait_until(lambda: "configuration reloaded" in daemon.said(), seconds_max=30)
+        assert 'one of the grant of publish for "team/n" in weft.conf' in weft("tag", "team/n@1", "v", may=False)
+        weft("rm", "--force", "team/n@1")
+        weft("undelete", "team/n@1")
+
+
 def test_interrupted_import(daemon, store, tmp_path):
     """Ctrl-C while the daemon reads: the store is as it was, and the exit status says so."""
     model = write_model(tmp_path / "model", random_tensors(64, 4 * MIB, seed="big"))
