@@ -32,9 +32,11 @@ std::string_view model_in(std::string_view spec) {
 
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, model_in(request.spec), call.peer(), "tag"));
-  WEFT_TRY(const VersionName tagged, change_tag(parts.store, request, [&](auto... change) {
-             return parts.registry.set_tag(change..., author_of(call.peer()));
-           }));
+  const Author by = author_of(call.peer());
+  WEFT_TRY(const VersionName tagged,
+           change_tag(
+               parts.store, request, [&](auto... change) { return parts.registry.set_tag(change..., by); },
+               [&](auto... change) { return parts.registry.protect_tag(change..., by); }));
   changed(parts);
   return tagged;
 }
@@ -51,7 +53,8 @@ Result<VersionName> note(control::Call& call, const NoteRequest& request, Daemon
 Result<Nothing> rename(control::Call& call, const RenameRequest& request, DaemonParts& parts) {
   for (const std::string& name : {request.model, request.to})
     WEFT_CHECK(check_access(parts.config.get()->publish, name, call.peer(), "rename a model from or to"));
-  WEFT_CHECK(change_name(parts.store, request, [&](auto... names) { return parts.registry.rename_model(names...); }));
+  WEFT_CHECK(change_name(parts.store, request,
+                         [&](auto... names) { return parts.registry.rename_model(names..., author_of(call.peer())); }));
   log_info("{} renamed to {} by user {}", request.model, request.to, call.peer().uid);
   return Nothing{};
 }

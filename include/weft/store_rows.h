@@ -182,6 +182,7 @@ struct TagRow {
   std::uint64_t number = 0;
   Ino ino = 0;
   std::uint64_t time_ns = 0;
+  std::string owner = {};  // the user who has protected it; "": it is not protected
 };
 
 // A change of a tag.

@@ -159,12 +159,13 @@ inline void fields(JsonFields& f, AdoptReport& m) {
 }
 
 struct TagRequest {
-  std::string spec;  // MODEL[@V]; to delete a tag, MODEL
+  std::string spec;  // MODEL[@V]; to delete, protect or unprotect a tag, MODEL
   std::string tag;
   bool gone = false;
+  bool protect = false, unprotect = false;
 };
 inline void fields(JsonFields& f, TagRequest& m) {
-  f("spec", m.spec)("tag", m.tag)("delete", m.gone);
+  f("spec", m.spec)("tag", m.tag)("delete", m.gone)("protect", m.protect)("unprotect", m.unprotect);
 }
 
 // Changes the message and metrics of a version.

@@ -91,7 +91,11 @@ class ClusterRegistry final : public Registry {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
     return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
   }
-  Status rename_model(std::string_view model, std::string_view /*to*/) override {
+  Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by) override {
+    return change(fmt::format("{}@{}", model, tag),
+                  [&] { return names_.protect_tag(model, tag, on, at_this_node(by)); });
+  }
+  Status rename_model(std::string_view model, std::string_view /*to*/, const Author& /*by*/) override {
     return Error{Errc::unsupported, fmt::format("{}: renaming a model of a cluster is not supported", model)};
   }
   // While `prepared` lives, gc of this node leaves the content, and after that the mirror has made the version live.

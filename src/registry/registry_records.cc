@@ -57,7 +57,7 @@ template <class F>
 void fields(F& f, RegistryTag& m) {
   using T = wire::Tag;
   f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
-  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node).text_if_any(T::VT_OWNER, m.owner);
 }
 
 template <class F>
@@ -217,7 +217,7 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
   if (tag.number > limits::kVersionNumberMax)
     return refused_record(bound, fmt::format("a tag of number {}", tag.number));
-  if (!can_be_author(tag.by)) return refused_record(bound, "who set it");
+  if (!can_be_author(tag.by) || !can_be_author({tag.owner})) return refused_record(bound, "who set or protected it");
   return tag;
 }
 

@@ -17,8 +17,8 @@
 
 namespace weft {
 
-// 14: versions have the nodes of safetensors/, with a link for each published file there
-inline constexpr std::uint32_t kRegistryFormat = 14;
+// 15: tags have an owner, who has protected them; members have a process and a place
+inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -41,6 +41,7 @@ struct RegistryTag {
   std::uint64_t number = 0;  // 0: the tag was deleted
   std::uint64_t time_ns = 0;
   Author by = {};
+  std::string owner = {};  // as TagRow::owner
 };
 
 // `bound` is RegistryKeys::bound() of the key.

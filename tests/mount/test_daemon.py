@@ -166,6 +166,45 @@ def test_rights_differ_by_prefix(open_dir, tmp_path):
         weft("undelete", "team/n@1")
 
 
+def test_a_protected_tag(open_dir):
+    """Its owner and root change it; other users who may publish and remove do not, on any way."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store", group="nogroup")
+    store.path.chmod(0o755)
+    for name in ("a", "b"):
+        (open_dir / name).write_bytes(name.encode())
+    other = 54_321
+
+    def weft(user, *words, may=True):
+        done = run([programs / "weft", "--store", store.path, *words], check=False, user=user, group=NOBODY,
+                   extra_groups=[])
+        assert (done.returncode == 0) == may, (words, done.stdout, done.stderr)
+        assert may or "it is protected; expected" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+    rights = [word for who in (NOBODY, other) for right in ("publish", "remove") for word in (f"--control-{right}", str(who))]
+    with Daemon(store, *rights):
+        store.publish(open_dir / "a", name="m")
+        weft(other, "tag", "m@1", "prod")
+        weft(NOBODY, "tag", "--protect", "m@prod")
+        assert store.json("tag", "m")["tags"][0]["owner"] == pwd.getpwuid(NOBODY).pw_name
+        for words in (["tag", "--unprotect", "m@prod"], ["tag", "--delete", "m", "prod"], ["rm", "--force", "m@1"],
+                      ["rm", "--force", "--all", "m"], ["mv", "m", "n"],
+                      ["import", open_dir / "b", "--name", "m", "--tag", "prod"]):
+            weft(other, *words, may=False)
+        weft(other, "import", open_dir / "b", "--name", "m")
+        weft(other, "tag", "m@2", "prod", may=False)
+        weft(NOBODY, "tag", "m@2", "prod")
+        weft(0, "tag", "m@1", "prod")
+    with Daemon(store, *rights):  # the journal has the owner
+        weft(other, "tag", "m@2", "prod", may=False)
+        weft(0, "tag", "--unprotect", "m@prod")
+        weft(other, "tag", "m@2", "prod")
+        weft(other, "mv", "m", "n")
+    store.assert_sound()
+
+
 def test_interrupted_import(daemon, store, tmp_path):
     """Ctrl-C while the daemon reads: the store is as it was, and the exit status says so."""
     model = write_model(tmp_path / "model", random_tensors(64, 4 * MIB, seed="big"))

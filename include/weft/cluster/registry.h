@@ -98,13 +98,14 @@ class Registry : public FlushRecords {
   // parent, and every version from which it inherits bytes that this node lacks, exists at that instant, else
   // Errc::not_found.
   virtual Result<PublishOutcome> publish(Import& import, const PublishRequest& request) = 0;
-  // As Store::set_tag, Store::describe and Store::remove_versions. When they return, this node's store shows the
-  // change. The registry fills in Author::node.
+  // As Store::set_tag, Store::protect_tag, Store::describe and Store::remove_versions. When they return, this node's
+  // store shows the change. The registry fills in Author::node.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                          const Author& by = {}) = 0;
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   // As Store::rename_model. Errc::unsupported in a cluster: the keys in etcd have the names of models.
-  virtual Status rename_model(std::string_view model, std::string_view to) = 0;
+  virtual Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by = {}) = 0;
+  virtual Status rename_model(std::string_view model, std::string_view to, const Author& by = {}) = 0;
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
                                               const Author& by = {}) = 0;
   // As Store::undelete. In a cluster the content must be complete at the origin, or on this node, and this node must

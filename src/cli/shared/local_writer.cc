@@ -57,7 +57,9 @@ class LocalWriter final : public StoreWriter {
 
   Result<VersionName> tag(const TagRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
-    return change_tag(*store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); });
+    return change_tag(
+        *store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); },
+        [&store](auto... change) { return store->protect_tag(change..., own_author()); });
   }
 
   Result<VersionName> note(const NoteRequest& request) override {

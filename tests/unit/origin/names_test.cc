@@ -53,11 +53,12 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   const auto read = decode_catalog_event(encode_catalog_event(row, "one"), "test");
   REQUIRE(read.ok());
   CHECK(std::get<VersionRow>(read->event).message == "text");
-  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}};
+  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}, "bob"};
   const auto tagged = decode_catalog_event(encode_catalog_event(tag, "one"), "test");
   REQUIRE(tagged.ok());
   CHECK(std::get<MirroredTag>(tagged->event).revision == 4);
   CHECK(std::get<MirroredTag>(tagged->event).by == tag.by);
+  CHECK(std::get<MirroredTag>(tagged->event).owner == "bob");
   CHECK(tagged->cluster == "one");
   CHECK(catalog_event_name(tagged->event, "one").ends_with(".tag"));
   CHECK(catalog_event_name(tagged->event, "one") != catalog_event_name(tagged->event, "other"));
