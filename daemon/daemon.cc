@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -86,13 +87,26 @@ class Daemon {
       if (signal != SIGHUP) break;
       reload();
     }
-    return stop();
+    WEFT_TRY(const bool drained, stop());
+    const std::lock_guard lock(telling_);
+    if (drained && refused_) return *refused_;
+    return drained;
   }
 
  private:
   void tell(FlushBehind* memory) {
     const std::lock_guard lock(telling_);
     told_ = memory;
+  }
+
+  // Ends the daemon as SIGTERM does, but with an error. Any thread.
+  void end_because(const Error& why) {
+    log_error("ending: {}", why.message);
+    {
+      const std::lock_guard lock(telling_);
+      refused_ = why;
+    }
+    ::kill(::getpid(), SIGTERM);
   }
 
   void say(std::string_view state) const { notify(options_.notify_socket, state); }
@@ -209,6 +223,7 @@ class Daemon {
       const std::lock_guard lock(telling_);
       if (told_ != nullptr) told_->wake();
     };
+    options.refused = [this](const Error& why) { end_because(why); };
     return cluster_registry(*store_, store_->mirror(), std::move(options));
   }
 
@@ -266,6 +281,7 @@ class Daemon {
   std::unique_ptr<FlushBehind> memory_;
   ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
+  std::optional<Error> refused_;    // why the daemon ends; guarded by telling_
   FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;

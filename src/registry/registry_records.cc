@@ -64,7 +64,7 @@ template <class F>
 void fields(F& f, Member& m) {
   using T = wire::Member;
   f(T::VT_NAME, m.name)(T::VT_ADDRESS, m.address)(T::VT_PROVIDER, m.provider)(T::VT_SINCE_NS, m.since_ns);
-  f.text_if_any(T::VT_KEY_PROOF, m.key_proof);
+  f.text_if_any(T::VT_KEY_PROOF, m.key_proof)(T::VT_PROCESS, m.process)(T::VT_PLACE, m.place);
 }
 
 template <class F>
@@ -223,7 +223,8 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
 
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto member, (open<wire::Member, Member>(RecordKind::registry_member, value, bound)));
-  for (const std::string* text : {&member.name, &member.address, &member.provider, &member.key_proof})
+  for (const std::string* text :
+       {&member.name, &member.address, &member.provider, &member.key_proof, &member.process, &member.place})
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
       return refused_record(bound, "the facts of a member are out of bounds");
   return member;
