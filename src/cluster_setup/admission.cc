@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/private_files.h"
 #include "registry/base64.h"
 #include "registry/join_uses.h"
@@ -120,7 +119,7 @@ bool Admission::has_own_etcd() const {
 std::string Admission::member_for(const JoinRequest& request) {
   if (node_.etcd_members < 2 || request.peer_port == 0 || !has_own_etcd()) return "";
   const std::string url = "https://" + place_text({request.host, static_cast<std::uint16_t>(request.peer_port)});
-  return add_member(client_, {request.name, url}, node_.etcd_members);
+  return add_member(client_, {request.name, url}, node_.etcd_members, learner_);
 }
 
 Result<EtcdAccess> Admission::access_for(const JoinRequest& request) {

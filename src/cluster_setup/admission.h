@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "cluster_setup/crypto.h"
+#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/join_messages.h"
 #include "cluster_setup/token.h"
 #include "registry/etcd_client.h"
@@ -68,6 +69,7 @@ class Admission {
   const Clock clock_;
   etcd::Client client_;
   const RegistryKeys registry_keys_;
+  LearnerAge learner_;
 };
 
 }  // namespace weft::setup
