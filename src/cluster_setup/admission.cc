@@ -9,8 +9,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster_setup/private_files.h"
+#include "os/sys.h"
 #include "registry/base64.h"
 #include "registry/join_uses.h"
+#include "weft/cluster/key_change.h"
 
 namespace weft::setup {
 namespace {
@@ -83,6 +85,7 @@ Result<JoinAnswer> Admission::admit(const JoinRequest& request) {
   WEFT_TRY(const Token token, check(request));
   JoinAnswer answer{node_.name, node_.etcd.cluster, {}, node_.origin, {}, {}};
   WEFT_TRY(const std::string key, read_private_file(node_.key_file));
+  WEFT_CHECK(check_key_stays());
   answer.cluster_key = to_base64(std::as_bytes(std::span(key)));
   WEFT_TRY(answer.etcd, access_for(request));
   WEFT_TRY(const bool counted, count_join(client_, registry_keys_, hex_of(token.id), token.uses));
@@ -108,6 +111,15 @@ Result<Token> Admission::check(const JoinRequest& request) const {
     return refused(fmt::format("the token has expired at {}; make another one on {} (weft cluster token)",
                                utc_time(token.expires_s * 1'000'000'000), node_.name));
   return token;
+}
+
+// A machine that gets a key just before the cluster uses the next one would be refused by all nodes.
+Status Admission::check_key_stays() const {
+  const auto next = stat_file(node_.key_file + kNextKeySuffix);
+  if (!next.ok() && next.error().code == Errc::not_found) return {};
+  return Error{Errc::busy, fmt::format("the cluster changes its key; run this command again, with the same token, when "
+                                       "weft cluster rotate-key has ended (on {})",
+                                       node_.name)};
 }
 
 bool Admission::has_own_etcd() const {

@@ -61,6 +61,7 @@ class Admission {
   Result<JoinAnswer> admit(const JoinRequest& request);
   Result<Token> check(const JoinRequest& request) const;
   std::string member_for(const JoinRequest& request);
+  Status check_key_stays() const;
   bool has_own_etcd() const;
   Result<EtcdAccess> access_for(const JoinRequest& request);
 
