@@ -255,7 +255,7 @@ TEST_CASE("names: a protected tag is changed by its owner and by authors who are
         "a@best: user bob may not change this tag: it is protected; expected alice, root or weftd's user");
   CHECK(c.names.set_tag("a", "best", {}, bob).error().code == Errc::permission);
   CHECK(c.names.protect_tag("a", "best", false, bob).error().code == Errc::permission);
-  CHECK(c.names.remove_version("a", 1, {.by = bob}).error().code == Errc::permission);
+  CHECK(c.names.remove_version("a", 1, {Tagged::removed, {}, bob}).error().code == Errc::permission);
   PublishWish moves = wish("a", 3, {"best", "new"});
   moves.by = bob;
   CHECK(c.names.publish(moves).error().code == Errc::permission);
