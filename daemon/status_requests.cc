@@ -79,6 +79,9 @@ Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, Daem
   for (const Member& member : members_with_key(parts))
     list.peers.push_back(
         {member.node, member.name, member.address, member.provider, utc_time(member.since_ns), member.since_ns});
+  const RegistryStatus registry = parts.registry.status();
+  list.stale = !registry.connected;
+  if (list.stale) list.trouble = fmt::format("since {}: {}", utc_time(registry.since_ns), registry.trouble);
   return list;
 }
 

@@ -17,7 +17,7 @@
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
 //   pin        PinRequest                                       {}
 //   evict      EvictRequest                                     EvictReport
-//   stage_out  StageOutRequest                                  HandOverReport
+//   stage_out  StageOutRequest  ProgressEvent                   HandOverReport
 //   repair     RepairRequest    ProgressEvent                   {}
 //   restore    RestoreRequest   ProgressEvent                   RestoreReport
 //   origin     {}                                               OriginReport
@@ -289,9 +289,10 @@ inline void fields(JsonFields& f, EvictReport& m) {
 struct StageOutRequest {
   std::string spec;  // "": all versions of this node
   bool evictable = false, new_origin = false;
+  std::uint64_t seconds_max = 0;  // of the wait; 0: no limit
 };
 inline void fields(JsonFields& f, StageOutRequest& m) {
-  f("spec", m.spec)("evictable", m.evictable)("new_origin", m.new_origin);
+  f("spec", m.spec)("evictable", m.evictable)("new_origin", m.new_origin)("seconds_max", m.seconds_max);
 }
 
 inline void fields(JsonFields& f, HandOverReport& m) {
@@ -355,9 +356,11 @@ inline void fields(JsonFields& f, RotateKeyReport& m) {
 
 struct PeerList {
   std::vector<PeerEntry> peers;
+  bool stale = false;   // etcd does not answer: the list is as it was then
+  std::string trouble;  // why; "" if it is not stale
 };
 inline void fields(JsonFields& f, PeerList& m) {
-  f("peers", m.peers);
+  f("peers", m.peers)("stale", m.stale)("trouble", m.trouble);
 }
 
 }  // namespace weft

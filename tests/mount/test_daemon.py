@@ -258,7 +258,7 @@ def test_status(daemon, store, small_model):
     assert status["pid"] == daemon.pid
     assert status["registry"]["kind"] == "local"
     assert f"pid: {daemon.pid}" in store.weft("status", "--all").stdout
-    assert store.json("peers") == {"peers": []}
+    assert store.json("peers") == {"peers": [], "stale": False, "trouble": ""}
     daemon.stop()
     assert store.json("status")["daemon"] is None
     assert "daemon    none" in store.weft("status", "--all").stdout

@@ -13,9 +13,12 @@ constexpr CommandInfo kPeersInfo = {
     .summary = "list the daemons of the cluster",
     .description =
         "Lists each daemon whose lease in etcd is valid, as this store's daemon sees it.\n"
-        "A node that is not in a cluster has an empty list.\n",
+        "A node that is not in a cluster has an empty list. If etcd does not answer, the\n"
+        "list is as it was when etcd last answered, and the command says so.\n",
     .examples = "weft peers\n",
-    .json = "{peers: [{node, name, address, provider, since, since_ns}]}\n",
+    .json =
+        "{peers: [{node, name, address, provider, since, since_ns}], stale, trouble}\n"
+        "(stale: etcd does not answer, and trouble says since when and why)\n",
 };
 
 class PeersCommand final : public Command {
@@ -30,6 +33,7 @@ class PeersCommand final : public Command {
       context.print_json(encode_fields(list));
     else if (!table.empty())
       context.print("{}", table.text());
+    if (list.stale) context.note("this list may be out of date: etcd does not answer " + printable(list.trouble, 500));
     return kExitDone;
   }
 };
