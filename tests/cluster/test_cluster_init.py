@@ -262,6 +262,18 @@ def ask(site, body, method="POST", path="/join"):
     return int(status), answer
 
 
+def test_a_client_of_an_old_tls(sites):
+    """Both sides of a join are weft: they speak TLS 1.3."""
+    site = sites()
+    site.init()
+    asks = ("import socket, ssl, sys; made = ssl._create_unverified_context(); "
+            "made.maximum_version = getattr(ssl.TLSVersion, sys.argv[2]); "
+            "made.wrap_socket(socket.create_connection((sys.argv[1], int(sys.argv[3])), timeout=60))")
+    for version, accepted in (("TLSv1_2", False), ("TLSv1_3", True)):
+        done = run([*site.host.inside, sys.executable, "-c", asks, site.host.address, version, JOIN_PORT], check=False)
+        assert (done.returncode == 0) == accepted, done.stderr
+
+
 def test_clock_of_another_day(sites):
     """The first node refuses before it counts the use of the token."""
     first, other = sites(), sites()
