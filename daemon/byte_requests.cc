@@ -125,22 +125,19 @@ class StageOutWait {
     const WriteBehindStatus now = behind_.status();
     return Error{Errc::timed_out,
                  fmt::format("not all is at the origin after {} s (versions that wait: {}{}{}); weftd goes on",
-                             seconds_max_, now.waiting, now.problem.empty() ? "" : "; ", now.problem)}; weftd goes on", seconds_max_,
-                             now.waiting, now.problem.empty() ? "" : ", ", now.problem)
-  };
-}
+                             seconds_max_, now.waiting, now.problem.empty() ? "" : "; ", now.problem)};
+  }
 
-private : using Clock = std::chrono::steady_clock;
-bool is_late() const {
-  return seconds_max_ != 0 && Clock::now() - begun_ >= std::chrono::seconds(seconds_max_);
-}
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool is_late() const { return seconds_max_ != 0 && Clock::now() - begun_ >= std::chrono::seconds(seconds_max_); }
 
-control::Call& call_;
-CallProgress progress_;
-const WriteBehind& behind_;
-const std::uint64_t seconds_max_;
-const Clock::time_point begun_ = Clock::now();
-std::uint64_t shown_;
+  control::Call& call_;
+  CallProgress progress_;
+  const WriteBehind& behind_;
+  const std::uint64_t seconds_max_;
+  const Clock::time_point begun_ = Clock::now();
+  std::uint64_t shown_;
 };
 
 Result<HandOverReport> stage_out(control::Call& call, const StageOutRequest& request, Bytes& bytes) {
