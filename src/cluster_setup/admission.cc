@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -16,6 +17,8 @@
 
 namespace weft::setup {
 namespace {
+
+constexpr auto kUsesKept = std::chrono::hours(24);  // after the token has expired: this node's clock may be set back
 
 std::string hex_of(const TokenId& id) {
   std::string text;
@@ -88,7 +91,8 @@ Result<JoinAnswer> Admission::admit(const JoinRequest& request) {
   WEFT_CHECK(check_key_stays());
   answer.cluster_key = to_base64(std::as_bytes(std::span(key)));
   WEFT_TRY(answer.etcd, access_for(request));
-  WEFT_TRY(const bool counted, count_join(client_, registry_keys_, hex_of(token.id), token.uses));
+  const auto kept = std::chrono::seconds(token.expires_s - std::min(token.expires_s, clock_())) + kUsesKept;
+  WEFT_TRY(const bool counted, count_join(client_, registry_keys_, hex_of(token.id), token.uses, kept));
   if (!counted)
     return refused(fmt::format("the token was used {} already; make another one on {} (weft cluster token)",
                                token.uses == 1 ? "once" : fmt::format("{} times", token.uses), node_.name));
