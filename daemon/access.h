@@ -52,7 +52,8 @@ Status check_access(const Grant& grant, const PeerCredentials& peer, std::string
 // The same for a change of this model.
 Status check_access(const NameGrants& grants, std::string_view model, const PeerCredentials& peer,
                     std::string_view what);
-// The same for what does not concern one name: some of the grants suffices, or all are needed.
+// check_any_access() accepts a peer to which one of the grants, of any names, gives the right. check_every_access()
+// needs all of them.
 Status check_any_access(const NameGrants& grants, const PeerCredentials& peer, std::string_view what);
 Status check_every_access(const NameGrants& grants, const PeerCredentials& peer, std::string_view what);
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,6 +25,7 @@
 #include "http/server.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
+#include "os/programs.h"
 #include "os/sys.h"
 #include "weft/programs/operations.h"
 #include "weft/store/cluster_store.h"
@@ -106,7 +106,7 @@ class Daemon {
       const std::lock_guard lock(telling_);
       refused_ = why;
     }
-    ::kill(::getpid(), SIGTERM);
+    terminate_own_process();
   }
 
   void say(std::string_view state) const { notify(options_.notify_socket, state); }

@@ -16,8 +16,8 @@ namespace weft {
 // key before the first one uses it, and all use it before the first one forgets the old key. This node is the last to
 // forget, so a change that ends at any point goes on where it is run again. One thread.
 //
-// Any holder of the old key can give the nodes a second key. So this goes on with a change only if this node has made
-// its key. It ends any other change first, and then changes the key once more, to one that it makes.
+// Any holder of the old key can give the nodes a second key. A KeyChange therefore continues only a change whose key
+// this node has made. It ends any other change first, and then changes the key once more, to one that it makes.
 class KeyChange {
  public:
   // All outlive this. `finish`: goes on without nodes that are away or fail.

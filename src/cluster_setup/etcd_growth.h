@@ -24,7 +24,7 @@ struct NewMember {
   std::string peer_url;
 };
 
-// The age of the member without a vote: there is one at most. Any thread.
+// LearnerAge measures how long a member of etcd has been without a vote. etcd has one such member at most. Any thread.
 class LearnerAge {
  public:
   using Clock = std::chrono::steady_clock;

@@ -356,7 +356,7 @@ inline void fields(JsonFields& f, RotateKeyReport& m) {
 
 struct PeerList {
   std::vector<PeerEntry> peers;
-  bool stale = false;   // etcd does not answer: the list is as it was then
+  bool stale = false;   // true if etcd does not answer: the list is then an old one
   std::string trouble;  // why; "" if it is not stale
 };
 inline void fields(JsonFields& f, PeerList& m) {

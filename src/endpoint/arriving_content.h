@@ -52,7 +52,7 @@ class ArrivingContent {
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out);
 
  private:
-  // Bytes of one or more reads, one behind the other, that came from the pull.
+  // Sent holds the hash of bytes that came from the pull, by one or more reads without a gap between them.
   struct Sent {
     std::uint64_t offset = 0, end = 0;
     Sha256 sha256 = {};

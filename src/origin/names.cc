@@ -287,7 +287,8 @@ bool is_later(const MirroredTag& one, const MirroredTag& other) {
   return one.time_ns > other.time_ns;
 }
 
-// True if another registry was filled with this state of a tag: what it says is later, whatever its clocks say.
+// Returns true if another registry was filled with this state of a tag: the records of that registry are then later,
+// whatever its clocks say.
 bool goes_on_elsewhere(const CatalogRecord& last, const std::vector<CatalogRecord>& records) {
   return std::ranges::any_of(records, [&](const CatalogRecord& record) {
     const MirroredTag &one = tag_of(record), &other = tag_of(last);

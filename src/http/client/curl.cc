@@ -17,7 +17,8 @@ constexpr int kProbeSeconds = 1;
 constexpr int kProbes = 3;
 constexpr unsigned kSilentMs = 6'000;
 
-// What servers answer to a client without a certificate, or with one that they do not trust, as OpenSSL names it.
+// Servers send these alerts to a client without a certificate, or with one that they do not trust. OpenSSL names them
+// so.
 constexpr std::string_view kCertificateAlerts[] = {"alert bad certificate", "alert certificate required",
                                                    "alert unknown ca", "alert certificate unknown",
                                                    "alert certificate expired"};

@@ -42,7 +42,7 @@ std::string name_of(const std::string& key) {
   return ClusterKey(key_of(std::as_bytes(std::span(key)))).name();
 }
 
-// Returns the name in FILE.made; "" if there is none, or no name in it.
+// Returns the name of a key in FILE.made. Returns "" if the file does not exist, or has no name in it.
 Result<std::string> made_name(const std::string& file) {
   const std::string path = made_of(file);
   const auto opened = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
