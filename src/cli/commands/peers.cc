@@ -18,7 +18,7 @@ constexpr CommandInfo kPeersInfo = {
     .examples = "weft peers\n",
     .json =
         "{peers: [{node, name, address, provider, since, since_ns}], stale, trouble}\n"
-        "(stale: etcd does not answer, and trouble says since when and why)\n",
+        "(stale is true if etcd does not answer; trouble then says since when and why)\n",
 };
 
 class PeersCommand final : public Command {
