@@ -1,4 +1,9 @@
 // Requests of mounts and of the command line about bytes.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include "control/call.h"
 #include "daemon/access.h"
@@ -19,6 +24,7 @@ namespace weft {
 namespace {
 
 constexpr auto kReadOriginPatience = std::chrono::seconds(10);
+constexpr std::uint64_t kStageOutSecondsMax = 365ULL * 86'400;
 
 Result<Nothing> resolve(control::Call& /*call*/, const ResolveRequest& request, Bytes& bytes) {
   WEFT_CHECK(bytes.fetcher.resolve(request.version));
@@ -47,7 +53,8 @@ Result<FetchReport> prefetch(control::Call& call, const PrefetchRequest& request
 }
 
 Result<Nothing> pin(control::Call& call, const PinRequest& request, Bytes& bytes) {
-  WEFT_CHECK(check_access(bytes.config.get()->publish, call.peer(), "pin versions"));
+  WEFT_CHECK(
+      check_access(bytes.config.get()->publish, request.spec.substr(0, request.spec.find('@')), call.peer(), "pin"));
   WEFT_CHECK(change_pin(bytes.store, request));
   return Nothing{};
 }
@@ -93,21 +100,62 @@ Result<Nothing> repair(control::Call& call, const RepairRequest& request, Bytes&
   return Nothing{};
 }
 
+// The wait of a stage-out, with its limit of time. It is asked each 100 ms whether the wait ends, and then shows what
+// moves. One thread.
+class StageOutWait {
+ public:
+  StageOutWait(control::Call& call, const WriteBehind& behind, std::uint64_t seconds_max)
+      : call_(call),
+        progress_(call),
+        behind_(behind),
+        seconds_max_(seconds_max),
+        shown_(behind.status().bytes_written) {}
+
+  bool ends() {
+    const WriteBehindStatus now = behind_.status();
+    progress_.phase(now.problem.empty() ? fmt::format("{} (versions to go: {})", now.active, now.waiting)
+                                        : now.problem);
+    progress_.advance(now.bytes_written - std::exchange(shown_, now.bytes_written));
+    return call_.cancelled() || is_late();
+  }
+
+  // Returns the outcome of the wait.
+  Status end(Status waited) const {
+    if (waited.ok() || waited.error().code != Errc::cancelled || call_.cancelled() || !is_late()) return waited;
+    const WriteBehindStatus now = behind_.status();
+    return Error{Errc::timed_out,
+                 fmt::format("not all is at the origin after {} s (versions that wait: {}{}{}); weftd goes on",
+                             seconds_max_, now.waiting, now.problem.empty() ? "" : "; ", now.problem)};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool is_late() const { return seconds_max_ != 0 && Clock::now() - begun_ >= std::chrono::seconds(seconds_max_); }
+
+  control::Call& call_;
+  CallProgress progress_;
+  const WriteBehind& behind_;
+  const std::uint64_t seconds_max_;
+  const Clock::time_point begun_ = Clock::now();
+  std::uint64_t shown_;
+};
+
 Result<HandOverReport> stage_out(control::Call& call, const StageOutRequest& request, Bytes& bytes) {
   if (!bytes.behind) return Error{Errc::unsupported, "this daemon has no origin configured"};
   const auto config = bytes.config.get();
   if (request.evictable) WEFT_CHECK(check_access(config->gc, call.peer(), "make bytes evictable"));
-  const auto cancelled = [&call] { return call.cancelled(); };
   if (request.new_origin) {
     WEFT_CHECK(check_access(config->gc, call.peer(), "take another origin"));
-    WEFT_CHECK(bytes.behind->take_new_origin(cancelled));
+    WEFT_CHECK(bytes.behind->take_new_origin([&call] { return call.cancelled(); }));
   }
   std::optional<VersionId> version;
   if (!request.spec.empty()) {
     WEFT_TRY(const VersionRow row, version_of(bytes.store, request.spec));
     version = row.id;
   }
-  WEFT_CHECK(version ? bytes.behind->wait_for(*version, cancelled) : bytes.behind->wait(cancelled));
+  StageOutWait wait(call, *bytes.behind, std::min(request.seconds_max, kStageOutSecondsMax));
+  const auto ends = [&wait] { return wait.ends(); };
+  WEFT_CHECK(wait.end(version ? bytes.behind->wait_for(*version, ends) : bytes.behind->wait(ends)));
   HandOverReport report;
   if (request.evictable) {
     WEFT_TRY(report, make_cache(call, bytes, version));

@@ -29,17 +29,24 @@ void changed(const DaemonParts& parts) {
   if (parts.bytes.behind) parts.bytes.behind->wake();
 }
 
+// Returns the model of MODEL[@V]. Every kind of spec has its model before the '@'.
+std::string_view model_in(std::string_view spec) {
+  return spec.substr(0, spec.find('@'));
+}
+
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "tag versions"));
-  WEFT_TRY(const VersionName tagged, change_tag(parts.store, request, [&](auto... change) {
-             return parts.registry.set_tag(change..., author_of(call.peer()));
-           }));
+  WEFT_CHECK(check_access(parts.config.get()->publish, model_in(request.spec), call.peer(), "tag"));
+  const Author by = author_of(call.peer());
+  WEFT_TRY(const VersionName tagged,
+           change_tag(
+               parts.store, request, [&](auto... change) { return parts.registry.set_tag(change..., by); },
+               [&](auto... change) { return parts.registry.protect_tag(change..., by); }));
   changed(parts);
   return tagged;
 }
 
 Result<VersionName> note(control::Call& call, const NoteRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "describe versions"));
+  WEFT_CHECK(check_access(parts.config.get()->publish, model_in(request.spec), call.peer(), "describe"));
   WEFT_TRY(const VersionName described, change_description(parts.store, request, [&](const auto&... change) {
              return parts.registry.describe(change...);
            }));
@@ -48,8 +55,10 @@ Result<VersionName> note(control::Call& call, const NoteRequest& request, Daemon
 }
 
 Result<Nothing> rename(control::Call& call, const RenameRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "rename models"));
-  WEFT_CHECK(change_name(parts.store, request, [&](auto... names) { return parts.registry.rename_model(names...); }));
+  for (const std::string& name : {request.model, request.to})
+    WEFT_CHECK(check_access(parts.config.get()->publish, name, call.peer(), "rename a model from or to"));
+  WEFT_CHECK(change_name(parts.store, request,
+                         [&](auto... names) { return parts.registry.rename_model(names..., author_of(call.peer())); }));
   return Nothing{};
 }
 
@@ -72,7 +81,8 @@ std::size_t hold(DaemonParts& parts, std::span<const VersionName> versions) {
 // Reports each removal at once, because a later removal may fail.
 Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
-  WEFT_CHECK(check_access(config->remove, call.peer(), "remove versions"));
+  for (const std::string& spec : request.specs)
+    WEFT_CHECK(check_access(config->remove, model_in(spec), call.peer(), "remove versions of"));
   const Author by = author_of(call.peer());
   const std::uint64_t until_ns =
       now_ns() + static_cast<std::uint64_t>(std::chrono::nanoseconds(config->gc_delay).count());
@@ -105,7 +115,8 @@ bool is_at_origin(const DaemonParts& parts, const Digest& manifest) {
 }
 
 Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "bring versions back"));
+  for (const std::string& spec : request.specs)
+    WEFT_CHECK(check_access(parts.config.get()->remove, model_in(spec), call.peer(), "bring back versions of"));
   const Author by = author_of(call.peer());
   const Undelete undelete_one = [&](std::string_view model, std::uint64_t number) {
     return parts.registry.undelete(

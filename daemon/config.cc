@@ -81,11 +81,15 @@ class Values {
   bool flag(std::string_view key) const {
     return one_of(key, std::to_array<std::string_view>({"false", "true"})) == "true";
   }
-  Grant grant(std::string_view key) const {
-    auto made = parse_grant(list(key));
-    if (!made.ok()) return add(key, made.error().message), Grant{};
-    made->setting = key;
-    return std::move(made).value();
+  Grant grant(std::string_view key) const { return grant(key, list(key), std::string(key)); }
+  // `setting` names what grants it, for the message of a refusal.
+  Grant grant(std::string_view key, const std::vector<std::string>& who, std::string setting) const {
+    auto made = parse_grant(who);
+    if (!made.ok())
+      add(key, setting == key ? made.error().message : fmt::format("{}: {}", setting, made.error().message));
+    Grant grant = made.ok() ? std::move(made).value() : Grant{};
+    grant.setting = std::move(setting);
+    return grant;
   }
 
  private:
@@ -203,6 +207,29 @@ void set_place(const Values& values, Config& config) {
   if (config.key_file.empty()) values.wrong("key_file", "the file of the cluster's key, since etcd.endpoints is set");
 }
 
+void set_grants(const Values& values, Config& config) {
+  constexpr std::string_view kRules = "grant";
+  config.publish = {values.grant("control.publish")};
+  config.remove = {values.grant("control.remove")};
+  config.gc = values.grant("control.gc");
+  const auto put = [&](NameGrants& right, std::string_view name, const GrantRule& rule,
+                       const std::optional<std::vector<std::string>>& who) {
+    if (!who) return;
+    const std::string setting = fmt::format("the grant of {} for \"{}\"", name, rule.prefix);
+    if (!right.by_prefix.emplace(rule.prefix, values.grant(kRules, *who, setting)).second)
+      values.add(kRules, fmt::format("expected each prefix once, got \"{}\" again", rule.prefix));
+  };
+  for (const std::string& text : values.list(kRules)) {
+    const auto rule = parse_grant_rule(text);
+    if (!rule.ok()) {
+      values.add(kRules, rule.error().message);
+      continue;
+    }
+    put(config.publish, "publish", *rule, rule->publish);
+    put(config.remove, "remove", *rule, rule->remove);
+  }
+}
+
 }  // namespace
 
 std::uint64_t memory_bytes() {
@@ -229,9 +256,7 @@ Config make_config(const SettingValues& given, Mistakes& mistakes) {
   set_place(values, config);
   set_hub(values, config);
   set_join(values, config);
-  config.publish = values.grant("control.publish");
-  config.remove = values.grant("control.remove");
-  config.gc = values.grant("control.gc");
+  set_grants(values, config);
   return config;
 }
 

@@ -39,7 +39,8 @@ struct Config {
   std::string log_file, log_level;
   LogFormat log_format = LogFormat::text;
   EtcdOptions etcd;  // no endpoints: a node without a cluster
-  Grant publish, remove, gc;
+  NameGrants publish, remove;
+  Grant gc;
   std::optional<ListenAddress> join_listen;  // for machines that join the cluster
   std::string join_authority;                // directory of what admits them; set with join_listen
   std::uint64_t join_members = 1;            // that the cluster's own etcd is to have

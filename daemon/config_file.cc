@@ -1,5 +1,8 @@
 // Reads weft.conf, a TOML file. Only user of tomlplusplus.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "daemon/settings.h"
@@ -58,14 +61,49 @@ class Reader {
   }
 
   Status take(const toml::node& node, const Setting& setting) {
-    SettingValue& value = values_[std::string(setting.key)];
+    return take(node, setting, values_[std::string(setting.key)]);
+  }
+
+  Status take(const toml::node& node, const Setting& setting, SettingValue& value) const {
     value.where = place(node.source());
     const toml::array* items = node.as_array();
+    if (setting.kind == SettingKind::rules) return take_rules(items, node, value);
     if (setting.kind == SettingKind::list && items != nullptr) {
       for (const toml::node& item : *items) WEFT_CHECK(take_scalar(item, setting, value));
       return {};
     }
     return take_scalar(node, setting, value);
+  }
+
+  // Each table becomes one text: the prefix, then "KEY=WHO,WHO" for each other key.
+  Status take_rules(const toml::array* tables, const toml::node& node, SettingValue& value) const {
+    if (tables == nullptr || !tables->is_array_of_tables()) return expected(node, "grant", "tables [[grant]]");
+    value.where = place(tables->front().source());
+    for (const toml::node& item : *tables) {
+      const toml::table& table = *item.as_table();
+      const auto* prefix = table.get_as<std::string>("prefix");
+      if (prefix == nullptr || has_separator(prefix->get())) return expected(item, "grant", "prefix = \"NAMES/\"");
+      std::string text = prefix->get();
+      for (const auto& [key, who] : table) {
+        if (key.str() == "prefix") continue;
+        if (key.str() != "publish" && key.str() != "remove") return unknown(who, fmt::format("grant.{}", key.str()));
+        WEFT_CHECK(add_users(who, key.str(), text));
+      }
+      value.texts.push_back(std::move(text));
+    }
+    return {};
+  }
+
+  static bool has_separator(std::string_view text) { return text.empty() || text.find_first_of(" ,=") != text.npos; }
+
+  Status add_users(const toml::node& who, std::string_view right, std::string& text) const {
+    SettingValue users;
+    const Setting list{right, SettingKind::list, {}, {}};
+    WEFT_CHECK(take(who, list, users));
+    if (std::ranges::any_of(users.texts, has_separator))
+      return expected(who, fmt::format("grant.{}", right), "users and @GROUPS");
+    text += fmt::format(" {}={}", right, fmt::join(users.texts, ","));
+    return {};
   }
 
   static Status put(std::string text, SettingValue& value) {

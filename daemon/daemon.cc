@@ -27,6 +27,7 @@
 #include "monitor/audit.h"
 #include "os/beneath.h"
 #include "os/file_ops.h"
+#include "os/programs.h"
 #include "os/sys.h"
 #include "weft/programs/operations.h"
 #include "weft/store/cluster_store.h"
@@ -88,13 +89,26 @@ class Daemon {
       if (signal != SIGHUP) break;
       reload();
     }
-    return stop();
+    WEFT_TRY(const bool drained, stop());
+    const std::lock_guard lock(telling_);
+    if (drained && refused_) return *refused_;
+    return drained;
   }
 
  private:
   void tell(FlushBehind* memory) {
     const std::lock_guard lock(telling_);
     told_ = memory;
+  }
+
+  // Ends the daemon as SIGTERM does, but with an error. Any thread.
+  void end_because(const Error& why) {
+    log_error("ending: {}", why.message);
+    {
+      const std::lock_guard lock(telling_);
+      refused_ = why;
+    }
+    terminate_own_process();
   }
 
   void say(std::string_view state) const { notify(options_.notify_socket, state); }
@@ -225,6 +239,7 @@ class Daemon {
       const std::lock_guard lock(telling_);
       if (told_ != nullptr) told_->wake();
     };
+    options.refused = [this](const Error& why) { end_because(why); };
     return cluster_registry(*store_, store_->mirror(), std::move(options));
   }
 
@@ -286,6 +301,7 @@ class Daemon {
   std::unique_ptr<FlushBehind> memory_;
   ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
+  std::optional<Error> refused_;    // why the daemon ends; guarded by telling_
   FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;

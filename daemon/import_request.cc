@@ -157,7 +157,7 @@ void displace(control::Call& call, std::uint64_t keep, ImportReport& report, Dae
   if (keep == 0) return;
   const VersionRow& newest = report.outcome.version;
   std::size_t removed = 0;
-  Status done = check_access(parts.config.get()->remove, call.peer(), "remove versions");
+  Status done = check_access(parts.config.get()->remove, newest.model_name, call.peer(), "remove versions of");
   if (done.ok())
     done = displace_versions(
         parts.store, newest.model, {keep, {}},
@@ -181,7 +181,7 @@ void displace(control::Call& call, std::uint64_t keep, ImportReport& report, Dae
 }
 
 Result<ImportReport> import(control::Call& call, const ImportRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  WEFT_CHECK(check_access(parts.config.get()->publish, request.options.name, call.peer(), "publish"));
   CallProgress progress(call);
   ClientFiles client(call);
   WEFT_CHECK(check_description(request.options));
@@ -198,7 +198,8 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   return report;
 }
 
-// Checks whether a user may publish. A mount asks this for users that write into its new/.
+// Checks whether a user may publish some name. A mount asks this for users that write into its new/: the publish itself
+// shows the name.
 Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& request, DaemonParts& parts) {
   PeerCredentials user = call.peer();
   const bool of_others = user.uid == 0 || user.uid == own_user();
@@ -208,7 +209,7 @@ Result<Nothing> may_publish(control::Call& call, const MayPublishRequest& reques
     user = {user.pid, request.uid, request.gid, {}};
     for (const GroupId group : request.groups) user.groups.push_back(group.gid);
   }
-  WEFT_CHECK(check_access(parts.config.get()->publish, user, "publish"));
+  WEFT_CHECK(check_any_access(parts.config.get()->publish, user, "publish"));
   return Nothing{};
 }
 

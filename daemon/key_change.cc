@@ -13,6 +13,18 @@ namespace weft {
 
 Result<RotateKeyReport> KeyChange::run() {
   WEFT_TRY(KeyState now, peers_.exchange().key_state());
+  if (const std::string other = now.changing(); !other.empty() && other != now.made) {
+    log_warning("this node has not made the key {} of an unfinished change: it ends that change, and makes another key",
+                other);
+    WEFT_TRY(const RotateKeyReport ended, change(std::move(now)));
+    if (!ended.forgotten) return ended;
+    report_ = {};
+    WEFT_TRY(now, peers_.exchange().key_state());
+  }
+  return change(std::move(now));
+}
+
+Result<RotateKeyReport> KeyChange::change(KeyState now) {
   if (now.previous.empty()) {
     WEFT_TRY(const std::string key, accept_everywhere(now));
     WEFT_CHECK(peers_.follow({KeyStep::use, key}));
@@ -65,6 +77,7 @@ Status KeyChange::use_everywhere(const std::string& key) {
 }
 
 Status KeyChange::forget_everywhere(const std::string& key) {
+  peers_.wait_for_proofs(key);
   for (const Member& member : others()) {
     const Status done = order(member, {KeyStep::forget, key});
     if (!done.ok() && !finish_) return done;

@@ -100,7 +100,7 @@ class Parser {
   void put(const Setting& setting, const std::string& name, const std::string& text) {
     SettingValue& value = line_.daemon.flags[std::string(setting.key)];
     value.where = name;
-    if (setting.kind != SettingKind::list) value.texts.clear();
+    if (setting.kind != SettingKind::list && setting.kind != SettingKind::rules) value.texts.clear();
     value.texts.push_back(text);
   }
 

@@ -54,14 +54,17 @@ class Peers : public KeyFollower {
   std::string own_key_proof() const { return exchange_->key_proof(self_); }
   // Reads the cluster's keys again, as Exchange::reload_keys(), and announces this node's proofs of them.
   Status reload_keys();
-  // Does a step of a change of the key on this node, and announces this node's proofs. Before it forgets a key, it
-  // waits for members whose proofs show only this key, some seconds at most: the registry may be late.
+  // Does a step of a change of the key on this node, and announces this node's proofs. Before it forgets a key, this
+  // node receives all that the registry has: proofs of the other members that it lacks.
   Status follow(const KeyOrder& order) override;
   // Orders the step from another node, and waits until it is done there. Errors as follow(), and Exchange::call().
   Status order(const std::string& node, const KeyOrder& order);
   // Sends a small request to another node, and returns the head of its reply. Errc::unreachable: it is no member that
   // this node can call. Others as Exchange::call().
   Result<std::vector<std::byte>> ask(const std::string& node, const PeerRequest& request, Deadline deadline);
+  // Waits for members whose proofs show only a key that is to be forgotten, some seconds at most. Call it once, before
+  // the first node forgets the key.
+  void wait_for_proofs(const std::string& forgotten);
   bool is_self(const Member& member) const { return member.node == self_; }
   // False if the daemon of this member has another key of the cluster, or none: this node and it refuse each other.
   // Compares the proofs, and sends no message. A member without an address makes and answers no calls, so true.
@@ -71,7 +74,6 @@ class Peers : public KeyFollower {
   Peers(Store& store, PulledFiles& own_pulls, VersionKeeper& keeper);
   std::vector<Member> reachable();
   void announce_keys(const std::vector<std::string>& before);
-  void wait_for_proofs(const std::string& forgotten);
   void tell_left(const Registry& registry, const std::vector<Member>& members);
   std::vector<std::string> holders(const Digest& manifest);
   PeerSwarmsParts swarms_parts(Store& store, const LiveConfig& live);

@@ -72,7 +72,7 @@ ClaimEvent event_of(const ClaimStanding& now) {
 // Waits for the claim, and then holds it until the client ends the request. All the time other nodes may ask what the
 // pull has received, or copied from another node.
 Result<Nothing> claim(control::Call& call, const ClaimRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  WEFT_CHECK(check_any_access(parts.config.get()->publish, call.peer(), "publish"));
   PlaceInLine place(parts.registry, request.key);
   const auto serving = parts.served_pulls.begin(request.key);
   ClaimEvent told;
@@ -99,7 +99,7 @@ Result<PulledPart> read_pull(const PulledRequest& request, DaemonParts& parts) {
 // The client has the area of the pull, and its files closed. Pulls of other users receive elsewhere (pull.cc): a
 // request of theirs would take the files of a running pull.
 Result<AdoptReport> adopt(control::Call& call, const AdoptRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  WEFT_CHECK(check_any_access(parts.config.get()->publish, call.peer(), "publish"));
   WEFT_TRY(const struct stat st, stat_file(parts.store.directory()));
   if (call.peer().uid != st.st_uid) return AdoptReport{};
   WEFT_TRY(const VersionRow row, version_of(parts.store, request.spec));
@@ -122,7 +122,7 @@ Result<Fd> file_of(const PulledPart& part) {
 void pulled(control::Call& call, DaemonParts& parts) {
   const auto request = decode_fields<PulledRequest>(call.body());
   if (!request.ok()) return fail(call, request.error());
-  const Status allowed = check_access(parts.config.get()->publish, call.peer(), "publish");
+  const Status allowed = check_any_access(parts.config.get()->publish, call.peer(), "publish");
   if (!allowed.ok()) return fail(call, allowed.error());
   const auto part = read_pull(*request, parts);
   if (!part.ok()) return call.fail(part.error());  // without a line in the log: a follower asks often

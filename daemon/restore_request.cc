@@ -91,11 +91,11 @@ class Returning {
   std::set<std::string> conflicts_;
 };
 
-// Requires the rights to publish and to remove.
+// Requires the rights to publish and to remove all names.
 Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
-  WEFT_CHECK(check_access(config->publish, call.peer(), "restore the registry"));
-  WEFT_CHECK(check_access(config->remove, call.peer(), "restore the registry"));
+  WEFT_CHECK(check_every_access(config->publish, call.peer(), "restore the registry"));
+  WEFT_CHECK(check_every_access(config->remove, call.peer(), "restore the registry"));
   if (!config->clustered()) return Error{Errc::unsupported, "this daemon has no registry but its store"};
   if (config->origin.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
   CallProgress progress(call);

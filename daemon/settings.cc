@@ -50,6 +50,7 @@ constexpr std::array kSettings = {
             false},
     Setting{"control.publish", list, "WHO", "a user, or @GROUP, that may publish and tag", true},
     Setting{"control.remove", list, "WHO", "a user, or @GROUP, that may remove versions", true},
+    Setting{"grant", rules, "RULE", "rights below names, such as \"team/ publish=@team remove=alice\"", true},
     Setting{"control.gc", list, "WHO", "a user, or @GROUP, that may collect garbage", true},
 };
 

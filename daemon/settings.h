@@ -15,7 +15,9 @@ namespace weft {
 
 inline constexpr std::uint64_t kConfigFileMax = 1U << 20U;  // bytes
 
-enum class SettingKind : unsigned char { text, number, list, yes_or_no };
+// `rules`: a list whose values in the file are the tables of an array, [[KEY]]. Their keys become words of one text:
+// "PREFIX publish=WHO,WHO remove=WHO".
+enum class SettingKind : unsigned char { text, number, list, yes_or_no, rules };
 struct Setting {
   std::string_view key;
   SettingKind kind = SettingKind::text;

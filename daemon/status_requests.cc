@@ -83,6 +83,9 @@ Result<PeerList> peers(control::Call& /*call*/, const Nothing& /*request*/, Daem
         {member.node, member.name, member.address, member.provider, utc_time(member.since_ns), member.since_ns});
   for (const KnownNode& node : parts.registry.nodes())
     if (!node.present) list.absent.push_back({node.node, node.name, utc_time(node.last_ns), node.last_ns});
+  const RegistryStatus registry = parts.registry.status();
+  list.stale = !registry.connected;
+  if (list.stale) list.trouble = fmt::format("since {}: {}", utc_time(registry.since_ns), registry.trouble);
   return list;
 }
 

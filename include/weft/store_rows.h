@@ -47,8 +47,9 @@ struct ClusterIdentity {
 
 // The author of a change, as texts for people.
 struct Author {
-  std::string user;  // user name, or the uid if the user has no name; "": unknown, or a weftd
-  std::string node;  // name of the node (Member::name); "" without a cluster
+  std::string user = {};  // user name, or the uid if the user has no name; "": unknown, or a weftd
+  std::string node = {};  // name of the node (Member::name); "" without a cluster
+  bool bound = false;     // protected tags of other users refuse this author; recorded nowhere
   bool operator==(const Author&) const = default;
 };
 
@@ -182,6 +183,7 @@ struct TagRow {
   std::uint64_t number = 0;
   Ino ino = 0;
   std::uint64_t time_ns = 0;
+  std::string owner = {};  // the user who has protected it; "": it is not protected
 };
 
 // A change of a tag.

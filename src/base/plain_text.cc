@@ -67,6 +67,14 @@ bool can_be_author(const Author& by) {
   return fits(by.user) && fits(by.node);
 }
 
+Status check_tag_owner(std::string_view model, std::string_view tag, const std::string& owner, const Author& by) {
+  if (owner.empty() || !by.bound || by.user == owner) return {};
+  return Error{Errc::permission,
+               fmt::format("{}@{}: user {} may not change this tag: it is protected; expected {}, root "
+                           "or weftd's user",
+                           printable(model), printable(tag), printable(by.user), printable(owner))};
+}
+
 Status check_source(const Provenance& source) {
   constexpr TextLines kOne = TextLines::one;
   WEFT_CHECK(check_text("endpoint of the source", source.endpoint, limits::kSourceTextMax, kOne));

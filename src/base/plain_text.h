@@ -23,6 +23,8 @@ Status check_description(std::string_view message, const Metrics& metrics, std::
 
 // True if weft may have written these texts: they are short, and plain text of one line.
 bool can_be_author(const Author& by);
+// Errc::permission: the tag has an owner, who has protected it, and `by` is bound and another user.
+Status check_tag_owner(std::string_view model, std::string_view tag, const std::string& owner, const Author& by);
 
 // Errc::invalid for a source that no version can have: texts or URLs that are too long or too many, or of control
 // characters; a commit, an access or a time that cannot be.

@@ -188,13 +188,17 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
   const VersionRow& version = event.version;
   WEFT_TRY(ModelRow model, need_row<ModelRow>(txn, Table::models, version.model_name));
   const TagCause cause{event.sequence, version.time_ns, version.by};
-  for (const NamedInode& tag : event.tags) WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino}, cause));
+  for (const NamedInode& tag : event.tags) {
+    WEFT_TRY(const auto known, find_row<TagRow>(txn, Table::tags, tag_key(model.id, tag.name)));
+    WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino, known ? known->owner : ""}, cause));
+  }
   return put(txn, Table::models, model.name, model);
 }
 
-// Keeps the row of a deleted tag's inode: a reader that lists the model's tags may have stopped at this one.
+// Keeps the row of a deleted tag's inode: a reader that lists the model's tags may have stopped at this one. A tag that
+// only gets another owner keeps its time.
 Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCause& cause) {
-  const auto& [name, number, ino] = change;
+  const auto& [name, number, ino, owner] = change;
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
   const std::uint64_t before = known ? known->number : 0;
@@ -207,7 +211,8 @@ Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCaus
     return known ? txn.erase(Table::tags, key) : Status{};
   }
   if (!known) ++model.tags;
-  WEFT_CHECK(put(txn, Table::tags, key, TagRow{name, number, ino, cause.time_ns}));
+  WEFT_CHECK(
+      put(txn, Table::tags, key, TagRow{name, number, ino, before == number ? known->time_ns : cause.time_ns, owner}));
   WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, number, name), NumberRow{0}));
   return put_inode(txn, InodeKind::tag_link, ino, model.id, name);
 }

@@ -264,7 +264,7 @@ Status Mirroring::take(const MirroredTag& change) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};
   WEFT_TRY(std::optional<TagRow> tag, find_row<TagRow>(txn_, Table::tags, tag_key(model->id, change.name)));
-  if (change.number == (tag ? tag->number : 0)) return {};
+  if (change.number == (tag ? tag->number : 0) && (!tag || change.owner == tag->owner)) return {};
   if (change.number != 0) {
     WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
     if (!version || version->removed) return {};
@@ -277,7 +277,7 @@ Status Mirroring::take(const MirroredTag& change) {
   event.time_ns = change.time_ns == 0 && tag ? tag->time_ns + 1 : change.time_ns;
   event.changed_at = change.revision;
   event.by = change.by;
-  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one()});
+  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one(), change.owner});
   WEFT_CHECK(apply_tags(txn_, event));
   return add(std::move(event));
 }

@@ -28,6 +28,19 @@ Result<Ino> tag_ino(Txn& txn, ModelId model, const std::string& tag, Allocator& 
   return row ? row->ino : inos.one();
 }
 
+Error no_tag(std::string_view model, std::string_view tag) {
+  return Error{Errc::not_found, fmt::format("model {} has no tag {}", model, printable(tag))};
+}
+
+Status check_owners(Txn& txn, const std::string& name, ModelId model, const std::vector<std::string>& tags,
+                    const Author& by) {
+  for (const std::string& tag : tags) {
+    WEFT_TRY(const std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model, tag)));
+    if (row) WEFT_CHECK(check_tag_owner(name, tag, row->owner, by));
+  }
+  return {};
+}
+
 // Returns the present name of the model that had this version under this name. The model may have been renamed since
 // the publish chose its parents.
 Result<std::string> name_with(Txn& txn, const ParentRef& parent) {
@@ -221,6 +234,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   WEFT_CHECK(check_ids(event.version));
   WEFT_TRY(event.directories, plan_directories(txn, event.version.model_name, inos));
   WEFT_CHECK(plan_tags_of(txn, event, request.tags, inos));
+  WEFT_CHECK(check_owners(txn, request.model, event.version.model, request.tags, request.by));
   event.local.ino_count = request.content.tree_nodes;
   event.local.ino_base = inos.range(event.local.ino_count);
   WEFT_CHECK(inos.check_room());
@@ -247,13 +261,28 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
     WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
     if (number) WEFT_CHECK(live_version(txn, model_name, *number));
-    if (!number && !row)
-      return Error{Errc::not_found, fmt::format("model {} has no tag {}", model_name, printable(tag))};
+    if (!number && !row) return no_tag(model_name, tag);
     if (row && number == row->number) continue;
-    event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one()});
+    if (row) WEFT_CHECK(check_tag_owner(model_name, tag, row->owner, by));
+    event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one(), row && number ? row->owner : ""});
   }
   WEFT_CHECK(inos.check_room());
   return event;
+}
+
+Result<std::optional<TagsEvent>> plan_protection(Txn& txn, std::string_view model_name, std::string_view tag, bool on,
+                                                 const Author& by) {
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, model_name));
+  if (!model) return no_model(txn, model_name);
+  WEFT_TRY(const std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
+  if (!row) return no_tag(model_name, tag);
+  WEFT_CHECK(check_tag_owner(model_name, tag, row->owner, by));
+  if (on == !row->owner.empty()) return std::optional<TagsEvent>();
+  WEFT_TRY(const Counters counters, get_counters(txn));
+  TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
+  event.by = by;
+  event.changes.push_back({row->name, row->number, row->ino, on ? by.user : ""});
+  return std::optional(std::move(event));
 }
 
 Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number, const Author& by) {
@@ -266,6 +295,7 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
   event.time_ns = std::max(now_ns(), version.undeleted_ns + 1);
   event.by = by;
   WEFT_TRY(event.tags, tags_of(txn, version.model, number));
+  WEFT_CHECK(check_owners(txn, version.model_name, version.model, event.tags, by));
   return event;
 }
 
@@ -286,12 +316,17 @@ Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_v
                                         std::move(now->metrics), now->described_ns});
 }
 
-Result<RenameEvent> plan_rename(Txn& txn, std::string_view name, std::string_view to) {
+// A renamed model takes its tags away from its former name, so each of them must be one that `by` may change.
+Result<RenameEvent> plan_rename(Txn& txn, std::string_view name, std::string_view to, const Author& by) {
   WEFT_CHECK(check_model_name(to));
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, name));
   if (!model) return no_model(txn, name);
   if (model->latest == 0) return Error{Errc::not_found, fmt::format("all versions of {} were removed", name)};
   if (name == to) return Error{Errc::invalid, fmt::format("{}: expected another name than it has", name)};
+  WEFT_CHECK(each_entry(txn, Table::tags, key_of(model->id), [&](const Entry& entry) -> Status {
+    WEFT_TRY(const TagRow tag, row_from<TagRow>(txn, Table::tags, entry.key, entry.value));
+    return check_tag_owner(name, tag.name, tag.owner, by);
+  }));
   WEFT_CHECK(check_unused_name(txn, to, *model));
   WEFT_CHECK(check_hides_none(txn, to, name));
   WEFT_TRY(Counters counters, get_counters(txn));

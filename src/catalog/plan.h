@@ -25,10 +25,13 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
 // `taken` is set if the version has taken its content already (attach.h).
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
                                   std::vector<PackId> packs, const TakenContent* taken = nullptr);
-// A wish without a number deletes the tag. Errc::not_found: no such model, version or tag. Omits wishes that change
-// nothing.
+// A wish without a number deletes the tag. Errc::not_found: no such model, version or tag. Errc::permission: a tag is
+// protected from `by`; the plans of a publish, a removal and a rename fail so too. Omits wishes that change nothing.
 using TagWish = std::pair<std::string, std::optional<std::uint64_t>>;
 Result<TagsEvent> plan_tags(Txn& txn, std::string_view model, const std::vector<TagWish>& wishes, const Author& by);
+// Protects a tag for `by`, or ends the protection. Returns nothing if that is so already. Errors as plan_tags().
+Result<std::optional<TagsEvent>> plan_protection(Txn& txn, std::string_view model, std::string_view tag, bool on,
+                                                 const Author& by);
 Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_t number, const Author& by);
 // Returns nothing if the note would not change.
 Result<std::optional<NoteEvent>> plan_note(Txn& txn, const VersionRow& version, VersionNote note, bool set);
@@ -40,7 +43,7 @@ Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_v
 
 // Errc::not_found: no live model of this name. Errc::invalid: the same name, or no valid one. Errc::exists: another
 // model has the new name or had it, or a model would hide another.
-Result<RenameEvent> plan_rename(Txn& txn, std::string_view model, std::string_view to);
+Result<RenameEvent> plan_rename(Txn& txn, std::string_view model, std::string_view to, const Author& by);
 
 // Returns the live version with that number. Errc::not_found names the model and the number.
 Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t number);

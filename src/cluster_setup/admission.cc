@@ -3,18 +3,22 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/private_files.h"
+#include "os/sys.h"
 #include "registry/base64.h"
 #include "registry/join_uses.h"
+#include "weft/cluster/key_change.h"
 
 namespace weft::setup {
 namespace {
+
+constexpr auto kUsesKept = std::chrono::hours(24);  // after the token has expired: this node's clock may be set back
 
 std::string hex_of(const TokenId& id) {
   std::string text;
@@ -84,9 +88,11 @@ Result<JoinAnswer> Admission::admit(const JoinRequest& request) {
   WEFT_TRY(const Token token, check(request));
   JoinAnswer answer{node_.name, node_.etcd.cluster, {}, node_.origin, {}, {}};
   WEFT_TRY(const std::string key, read_private_file(node_.key_file));
+  WEFT_CHECK(check_key_stays());
   answer.cluster_key = to_base64(std::as_bytes(std::span(key)));
   WEFT_TRY(answer.etcd, access_for(request));
-  WEFT_TRY(const bool counted, count_join(client_, registry_keys_, hex_of(token.id), token.uses));
+  const auto kept = std::chrono::seconds(token.expires_s - std::min(token.expires_s, clock_())) + kUsesKept;
+  WEFT_TRY(const bool counted, count_join(client_, registry_keys_, hex_of(token.id), token.uses, kept));
   if (!counted)
     return refused(fmt::format("the token was used {} already; make another one on {} (weft cluster token)",
                                token.uses == 1 ? "once" : fmt::format("{} times", token.uses), node_.name));
@@ -111,6 +117,15 @@ Result<Token> Admission::check(const JoinRequest& request) const {
   return token;
 }
 
+// A machine that gets a key just before the cluster uses the next one would be refused by all nodes.
+Status Admission::check_key_stays() const {
+  const auto next = stat_file(node_.key_file + kNextKeySuffix);
+  if (!next.ok() && next.error().code == Errc::not_found) return {};
+  return Error{Errc::busy, fmt::format("the cluster changes its key; run this command again, with the same token, when "
+                                       "weft cluster rotate-key has ended (on {})",
+                                       node_.name)};
+}
+
 bool Admission::has_own_etcd() const {
   const auto ca = read_setup_file(node_.etcd.ca);
   return ca.ok() && *ca == keys_.authority.files().certificate;
@@ -120,7 +135,7 @@ bool Admission::has_own_etcd() const {
 std::string Admission::member_for(const JoinRequest& request) {
   if (node_.etcd_members < 2 || request.peer_port == 0 || !has_own_etcd()) return "";
   const std::string url = "https://" + place_text({request.host, static_cast<std::uint16_t>(request.peer_port)});
-  return add_member(client_, {request.name, url}, node_.etcd_members);
+  return add_member(client_, {request.name, url}, node_.etcd_members, learner_);
 }
 
 Result<EtcdAccess> Admission::access_for(const JoinRequest& request) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "cluster_setup/crypto.h"
+#include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/join_messages.h"
 #include "cluster_setup/token.h"
 #include "registry/etcd_client.h"
@@ -60,6 +61,7 @@ class Admission {
   Result<JoinAnswer> admit(const JoinRequest& request);
   Result<Token> check(const JoinRequest& request) const;
   std::string member_for(const JoinRequest& request);
+  Status check_key_stays() const;
   bool has_own_etcd() const;
   Result<EtcdAccess> access_for(const JoinRequest& request);
 
@@ -68,6 +70,7 @@ class Admission {
   const Clock clock_;
   etcd::Client client_;
   const RegistryKeys registry_keys_;
+  LearnerAge learner_;
 };
 
 }  // namespace weft::setup

@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kTurnPatience = std::chrono::seconds(15);  // less than a machine waits for the answer to its join
 constexpr auto kPromotePatience = std::chrono::seconds(60);
+constexpr auto kLeftOver = kPromotePatience + 2 * kTurnPatience;
 constexpr auto kPause = std::chrono::milliseconds(200);
 
 const etcd::EtcdMember* member_at(const EtcdMembers& members, const std::string& peer_url) {
@@ -36,8 +37,8 @@ std::string initial_cluster(const EtcdMembers& members, const NewMember& added) 
 }
 
 // Returns the members with the new one; nothing if it has to wait for its turn.
-Result<std::optional<std::string>> try_to_add(etcd::Client& client, const NewMember& member,
-                                              std::uint64_t members_max) {
+Result<std::optional<std::string>> try_to_add(etcd::Client& client, const NewMember& member, std::uint64_t members_max,
+                                              LearnerAge& learner) {
   WEFT_TRY(const EtcdMembers members, client.members());
   const auto* const own = member_at(members, member.peer_url);
   if (own != nullptr && !own->is_learner && !own->name.empty()) return std::optional(std::string());
@@ -45,20 +46,35 @@ Result<std::optional<std::string>> try_to_add(etcd::Client& client, const NewMem
     WEFT_CHECK(client.remove_member(own->id));
     return std::optional<std::string>();
   }
+  const auto other = std::ranges::find(members, true, &etcd::EtcdMember::is_learner);
+  if (other != members.end() && learner.is_left_over(other->id)) {
+    log_warning("the etcd at {} has not caught up since it was added; it is removed",
+                printable(other->peer_urls.front()));
+    WEFT_CHECK(client.remove_member(other->id));
+    return std::optional<std::string>();
+  }
   const bool is_name_taken = std::ranges::count(members, member.name, &etcd::EtcdMember::name) > 0;
   if (members.size() >= members_max || is_name_taken) return std::optional(std::string());
-  if (std::ranges::count(members, true, &etcd::EtcdMember::is_learner) > 0) return std::optional<std::string>();
+  if (other != members.end()) return std::optional<std::string>();
   WEFT_TRY(const EtcdMembers all, client.add_learner(member.peer_url));
+  if (const auto* const added = member_at(all, member.peer_url)) learner.is_left_over(added->id);  // from now on
   return std::optional(initial_cluster(all, member));
 }
 
 }  // namespace
 
+bool LearnerAge::is_left_over(std::uint64_t member) {
+  const std::lock_guard lock(mutex_);
+  const auto now = now_();
+  if (std::exchange(member_, member) != member) since_ = now;
+  return now - since_ > kLeftOver;
+}
+
 // etcd refuses a change of its members until the latest one has been connected for 5 s.
-std::string add_member(etcd::Client& client, const NewMember& member, std::uint64_t members_max) {
+std::string add_member(etcd::Client& client, const NewMember& member, std::uint64_t members_max, LearnerAge& learner) {
   const auto end = Clock::now() + kTurnPatience;
   for (;;) {
-    const auto added = try_to_add(client, member, members_max);
+    const auto added = try_to_add(client, member, members_max, learner);
     if (added.ok() && *added) return **added;
     if (Clock::now() > end) {
       log_warning("{} joins without an etcd: {}", printable(member.name),

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster_setup/node_plan.h"
@@ -22,10 +24,26 @@ struct NewMember {
   std::string peer_url;
 };
 
-// Adds the member if etcd has fewer than `members_max`, and waits some seconds for others that are being added. Returns
-// all members as NAME=URL,…, for the settings of the new one. Returns "" if etcd has enough members, if another member
-// has the name, or if etcd refuses: the machine then joins without an etcd.
-std::string add_member(etcd::Client& client, const NewMember& member, std::uint64_t members_max);
+// LearnerAge measures how long a member of etcd has been without a vote. etcd has one such member at most. Any thread.
+class LearnerAge {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit LearnerAge(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
+  // Returns true if this process has known the member for longer than a join waits for its vote: its machine has died,
+  // for a join that fails removes it.
+  bool is_left_over(std::uint64_t member);
+
+ private:
+  const std::function<Clock::time_point()> now_;
+  std::mutex mutex_;
+  std::uint64_t member_ = 0;  // guarded by mutex_
+  Clock::time_point since_;   // guarded by mutex_
+};
+
+// Adds the member if etcd has fewer than `members_max`, and waits some seconds for others that are being added, or
+// removes one that is left over. Returns all members as NAME=URL,…, for the settings of the new one. Returns "" if etcd
+// has enough members, if another member has the name, or if etcd refuses: the machine then joins without an etcd.
+std::string add_member(etcd::Client& client, const NewMember& member, std::uint64_t members_max, LearnerAge& learner);
 
 // Waits until the member has caught up, and gives it its vote. `stopped` is polled. Errc::timed_out, Errc::cancelled.
 Status promote_member(etcd::Client& client, const std::string& peer_url, std::chrono::milliseconds patience,

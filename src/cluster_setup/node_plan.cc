@@ -64,6 +64,7 @@ class Writer {
 
   void directories() {
     if (!places_.base.empty()) plan_.directories.push_back({places_.base, kPrivateDirectory});
+    if (!places_.run.empty()) plan_.directories.push_back({places_.run, kDirectory});
     plan_.directories.push_back({places_.settings, kDirectory});
     if (parts_.first) plan_.directories.push_back({places_.authority(), kPrivateDirectory});
   }
@@ -175,24 +176,30 @@ class Writer {
     plan_.start.push_back({"/bin/sh", places_.start_script()});
   }
 
+  // Scripts of a node run one after the other, also if the `weft cluster` that has begun one is killed: it holds the
+  // lock until its programs have written their process ids. A script whose directory is removed meanwhile does nothing.
   std::string script_head(std::string_view what) const {
     Lines lines;
     lines.line("#!/bin/sh").line("# {} `weft cluster` has made this file.", what).line("set -eu");
     lines.line("cd {}", shell_word(places_.base));
-    lines.line("here=$(pwd -P)").line("");
-    lines.line("# The process id of a program of this node that runs, or nothing.").line("running() {{");
-    lines.line("  pid=$(cat \"run/$1.pid\" 2>/dev/null) || return 0");
-    lines.line("  [ \"$(cat \"/proc/$pid/comm\" 2>/dev/null)\" = \"$1\" ] || return 0");
-    lines.line("  [ \"$(readlink \"/proc/$pid/cwd\" 2>/dev/null)\" = \"$here\" ] || return 0");
+    lines.line("[ -d run ] || exit 0")
+        .line("exec 9>>run/lock")
+        .line("flock 9")
+        .line("[ run/lock -ef /proc/self/fd/9 ] || exit 1")
+        .line("");
+    lines.line("# The process id of a program of this node that runs with this file of settings, or nothing.");
+    lines.line("running() {{").line("  pid=$(cat \"run/$1.pid\" 2>/dev/null) || return 0");
+    lines.line("  grep -qzxF -- \"$2\" \"/proc/$pid/cmdline\" 2>/dev/null || return 0");
     return lines.line("  echo \"$pid\"").line("}}").line("").take();
   }
 
   std::string start_script() const {
     Lines lines;
-    lines.line("mkdir -p run").line("start() {{").line("  name=$1").line("  shift");
-    lines.line("  [ -z \"$(running \"$name\")\" ] || return 0");
-    lines.line("  setsid \"$@\" </dev/null >>\"run/$name.log\" 2>&1 &");
-    lines.line("  echo $! >\"run/$name.pid\"").line("}}");
+    lines.line("start() {{").line("  name=$1").line("  shift");
+    lines.line("  for settings; do :; done");  // the last word
+    lines.line("  [ -z \"$(running \"$name\" \"$settings\")\" ] || return 0");
+    lines.line("  setsid sh -c 'echo $$ >\"run/$0.pid\"; exec 9>&-; exec \"$@\"' \"$name\" \"$@\" \\");
+    lines.line("    </dev/null >>\"run/$name.log\" 2>&1 &").line("}}");
     if (parts_.member)
       lines.line("start etcd {} --config-file {}", shell_word(parts_.member->program),
                  shell_word(places_.setting("etcd.yaml")));
@@ -202,11 +209,12 @@ class Writer {
 
   std::string stop_script() const {
     Lines lines;
-    lines.line("stop() {{").line("  pid=$(running \"$1\")").line("  [ -n \"$pid\" ] || return 0");
+    lines.line("stop() {{").line("  pid=$(running \"$1\" \"$2\")").line("  [ -n \"$pid\" ] || return 0");
     lines.line("  kill \"$pid\"").line("  for _ in $(seq 900); do");
-    lines.line("    [ -n \"$(running \"$1\")\" ] || return 0").line("    sleep 0.1").line("  done");
-    lines.line("  echo \"$1: process $pid does not end\" >&2").line("  exit 1").line("}}").line("stop weftd");
-    if (parts_.member) lines.line("stop etcd");
+    lines.line("    [ -n \"$(running \"$1\" \"$2\")\" ] || return 0").line("    sleep 0.1").line("  done");
+    lines.line("  echo \"$1: process $pid does not end\" >&2").line("  exit 1").line("}}");
+    lines.line("stop weftd {}", shell_word(places_.config()));
+    if (parts_.member) lines.line("stop etcd {}", shell_word(places_.setting("etcd.yaml")));
     return script_head("Stops the programs of this node.") + lines.take();
   }
 

@@ -151,7 +151,8 @@ Result<JoinPlace> parse_place(std::string_view endpoint) {
   };
   const auto is_ipv6 = [&](char c) { return is_plain(c) || c == ':' || c == '%'; };
   const bool is_host = !host.empty() && host.front() != '-' && host.size() <= limits::kJoinHostMax &&
-                       (bracketed ? std::ranges::all_of(host, is_ipv6) : std::ranges::all_of(host, is_plain));
+                       (bracketed ? host.find(':') != std::string_view::npos && std::ranges::all_of(host, is_ipv6)
+                                  : std::ranges::all_of(host, is_plain));
   if (is_host && port > 0 && port <= std::numeric_limits<std::uint16_t>::max())
     return JoinPlace{std::string(host), static_cast<std::uint16_t>(port)};
   return Error{Errc::invalid, fmt::format("expected HOST:PORT or [HOST]:PORT, got \"{}\"", printable(endpoint))};

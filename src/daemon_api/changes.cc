@@ -87,8 +87,15 @@ Status remove_all(std::span<const VersionName> rest, Tagged tagged, bool skips_t
 
 }  // namespace
 
-Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set) {
+Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set, const ProtectTag& protect) {
   WEFT_CHECK(check_tag_name(request.tag));
+  if (int{request.gone} + int{request.protect} + int{request.unprotect} > 1)
+    return Error{Errc::invalid, "expected one change of a tag"};
+  if (request.protect || request.unprotect) {
+    WEFT_TRY(const VersionRow row, version_of(store, fmt::format("{}@{}", request.spec, request.tag)));
+    WEFT_CHECK(protect(row.model_name, request.tag, request.protect));
+    return VersionName{row.model_name, row.number};
+  }
   if (request.gone) {
     WEFT_CHECK(model_of(store, request.spec));
     WEFT_CHECK(set(request.spec, request.tag, std::nullopt));

@@ -18,8 +18,10 @@ namespace weft {
 
 // Store::set_tag or Registry::set_tag.
 using SetTag = std::function<Status(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number)>;
-// Sets or deletes a tag. Returns the tagged version; number 0 after a deletion.
-Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set);
+// Store::protect_tag or Registry::protect_tag.
+using ProtectTag = std::function<Status(std::string_view model, std::string_view tag, bool on)>;
+// Sets, deletes, protects or unprotects a tag. Returns the tagged version; number 0 after a deletion.
+Result<VersionName> change_tag(Store& store, const TagRequest& request, const SetTag& set, const ProtectTag& protect);
 
 // Store::describe or Registry::describe.
 using Describe = std::function<Status(std::string_view model, std::uint64_t number, const DescriptionChange& change)>;

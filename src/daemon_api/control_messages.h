@@ -17,7 +17,7 @@
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
 //   pin        PinRequest                                       {}
 //   evict      EvictRequest                                     EvictReport
-//   stage_out  StageOutRequest                                  HandOverReport
+//   stage_out  StageOutRequest  ProgressEvent                   HandOverReport
 //   repair     RepairRequest    ProgressEvent                   {}
 //   restore    RestoreRequest   ProgressEvent                   RestoreReport
 //   origin     {}                                               OriginReport
@@ -164,12 +164,13 @@ inline void fields(JsonFields& f, AdoptReport& m) {
 }
 
 struct TagRequest {
-  std::string spec;  // MODEL[@V]; to delete a tag, MODEL
+  std::string spec;  // MODEL[@V]; to delete, protect or unprotect a tag, MODEL
   std::string tag;
   bool gone = false;
+  bool protect = false, unprotect = false;
 };
 inline void fields(JsonFields& f, TagRequest& m) {
-  f("spec", m.spec)("tag", m.tag)("delete", m.gone);
+  f("spec", m.spec)("tag", m.tag)("delete", m.gone)("protect", m.protect)("unprotect", m.unprotect);
 }
 
 // Changes the message and metrics of a version.
@@ -305,9 +306,10 @@ inline void fields(JsonFields& f, EvictReport& m) {
 struct StageOutRequest {
   std::string spec;  // "": all versions of this node
   bool evictable = false, new_origin = false;
+  std::uint64_t seconds_max = 0;  // of the wait; 0: no limit
 };
 inline void fields(JsonFields& f, StageOutRequest& m) {
-  f("spec", m.spec)("evictable", m.evictable)("new_origin", m.new_origin);
+  f("spec", m.spec)("evictable", m.evictable)("new_origin", m.new_origin)("seconds_max", m.seconds_max);
 }
 
 inline void fields(JsonFields& f, HandOverReport& m) {
@@ -415,9 +417,11 @@ void fields(JsonFields& f, MountFigures& m);
 struct PeerList {
   std::vector<PeerEntry> peers;
   std::vector<AbsentNode> absent{};
+  bool stale = false;   // true if etcd does not answer: the list is then an old one
+  std::string trouble;  // why; "" if it is not stale
 };
 inline void fields(JsonFields& f, PeerList& m) {
-  f("peers", m.peers)("absent", m.absent);
+  f("peers", m.peers)("absent", m.absent)("stale", m.stale)("trouble", m.trouble);
 }
 
 }  // namespace weft

@@ -45,7 +45,7 @@ void fields(F& f, CatalogTag& m) {
   using T = records::CatalogTag;
   f(T::VT_MODEL, m.tag.model)(T::VT_NAME, m.tag.name)(T::VT_NUMBER, m.tag.number)(T::VT_TIME_NS, m.tag.time_ns);
   f(T::VT_CLUSTER, m.cluster)(T::VT_REVISION, m.tag.revision);
-  f.text_if_any(T::VT_USER, m.tag.by.user).text_if_any(T::VT_NODE, m.tag.by.node);
+  f.text_if_any(T::VT_USER, m.tag.by.user).text_if_any(T::VT_NODE, m.tag.by.node).text_if_any(T::VT_OWNER, m.tag.owner);
 }
 
 constexpr std::size_t kHashDigits = 16;
@@ -129,7 +129,8 @@ Result<CatalogRecord> decode_tag(std::span<const std::byte> payload, std::string
   if (const Status named = check_key_tag(row.tag.name); !named.ok())
     return corrupt_record(where, named.error().message);
   if (row.cluster.size() > kClusterMax) return corrupt_record(where, "a cluster's id that none has");
-  if (!can_be_author(row.tag.by)) return corrupt_record(where, "an author that no weft writes");
+  if (!can_be_author(row.tag.by) || !can_be_author({row.tag.owner}))
+    return corrupt_record(where, "an author that no weft writes");
   return CatalogRecord{std::move(row.tag), std::move(row.cluster)};
 }
 

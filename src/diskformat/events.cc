@@ -20,6 +20,7 @@ template <class F>
 void fields(F& f, TagChange& m) {
   using T = records::TagChange;
   f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino);
+  f.text_if_any(T::VT_OWNER, m.owner);
 }
 
 template <class F>
@@ -249,8 +250,10 @@ struct EventText {
   }
   std::string operator()(const TagsEvent& event) const {
     std::string text = fmt::format("tags of {}:", event.model);
-    for (const TagChange& tag : event.changes)
+    for (const TagChange& tag : event.changes) {
       text += tag.number == 0 ? fmt::format(" {} deleted", tag.name) : fmt::format(" {}={}", tag.name, tag.number);
+      if (!tag.owner.empty()) text += fmt::format(" of {}", tag.owner);
+    }
     return text;
   }
   std::string operator()(const RemovalEvent& event) const {

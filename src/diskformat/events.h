@@ -43,6 +43,7 @@ struct TagChange {
   std::string name;
   std::uint64_t number = 0;  // 0 deletes the tag
   Ino ino = 0;
+  std::string owner = {};  // as TagRow::owner
 };
 
 struct TagsEvent {

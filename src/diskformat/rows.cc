@@ -80,6 +80,7 @@ template <class F>
 void fields(F& f, TagRow& m) {
   using T = records::Tag;
   f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino)(T::VT_TIME_NS, m.time_ns);
+  f.text_if_any(T::VT_OWNER, m.owner);
 }
 
 template <class F>

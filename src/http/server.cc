@@ -25,7 +25,8 @@ namespace weft {
 namespace {
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // after a failed accept, as without free descriptors
-constexpr int kBacklog = 1024;                                 // clients that wait in the kernel
+constexpr const char* kTlsPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3";  // of GnuTLS; the clients are weft's own
+constexpr int kBacklog = 1024;                                           // clients that wait in the kernel
 constexpr auto kAtOnce = std::chrono::milliseconds(0);
 constexpr unsigned kFlags = static_cast<unsigned>(MHD_USE_POLL_INTERNAL_THREAD) | MHD_USE_THREAD_PER_CONNECTION |
                             MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
@@ -280,10 +281,11 @@ Status HttpServer::start() {
   const SignalsBlocked blocked;
   void* const self = this;
   const bool tls = !options_.certificate.empty();
-  std::array<MHD_OptionItem, 3> secured = {{{MHD_OPTION_END, 0, nullptr}, {}, {}}};
+  std::array<MHD_OptionItem, 4> secured = {{{MHD_OPTION_END, 0, nullptr}, {}, {}, {}}};
   if (tls)
     secured = {{{MHD_OPTION_HTTPS_MEM_CERT, 0, const_cast<char*>(options_.certificate.c_str())},
                 {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(options_.private_key.c_str())},
+                {MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kTlsPriorities)},
                 {MHD_OPTION_END, 0, nullptr}}};
   // connections_ bounds the connections. libmicrohttpd counts one a moment longer than connections_ does.
   const auto connections = static_cast<unsigned>(2 * options_.connections_max + 1);

@@ -18,8 +18,7 @@ namespace {
 
 using Name = OriginNames::Name;
 
-constexpr std::size_t kTimeDigits = 16;                             // hex digits of the time in a record's name
-constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns between the clocks of two nodes
+constexpr std::size_t kTimeDigits = 16;  // hex digits of the time in a record's name
 
 class NameReading {
  public:
@@ -201,7 +200,7 @@ class NameReading {
 
   void set_tags() {
     for (auto& [name, records] : tags_) {
-      MirroredTag last = last_of(std::move(records));
+      MirroredTag last = last_of(records);
       if (last.number == 0) continue;
       const auto version = names_.versions.find({last.model, last.number});
       if (version == names_.versions.end())
@@ -277,6 +276,26 @@ class Ordering {
   std::vector<const VersionRow*> out_;
 };
 
+const MirroredTag& tag_of(const CatalogRecord& record) {
+  return std::get<MirroredTag>(record.event);
+}
+
+// Of records of one registry. The revision decides: the clock of a node may be hours ahead. A record without a revision
+// is of a registry that is no etcd.
+bool is_later(const MirroredTag& one, const MirroredTag& other) {
+  if (one.revision != 0 && other.revision != 0 && one.revision != other.revision) return one.revision > other.revision;
+  return one.time_ns > other.time_ns;
+}
+
+// Returns true if another registry was filled with this state of a tag: the records of that registry are then later,
+// whatever its clocks say.
+bool goes_on_elsewhere(const CatalogRecord& last, const std::vector<CatalogRecord>& records) {
+  return std::ranges::any_of(records, [&](const CatalogRecord& record) {
+    const MirroredTag &one = tag_of(record), &other = tag_of(last);
+    return record.cluster != last.cluster && one.time_ns == other.time_ns && one.number == other.number;
+  });
+}
+
 }  // namespace
 
 Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
@@ -286,20 +305,17 @@ Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
   return names;
 }
 
-MirroredTag last_of(std::vector<CatalogRecord> records) {
-  const auto tag_of = [](const CatalogRecord& record) -> const MirroredTag& {
-    return std::get<MirroredTag>(record.event);
-  };
-  std::ranges::sort(records, [&](const CatalogRecord& a, const CatalogRecord& b) {
-    return std::pair(tag_of(a).time_ns, tag_of(a).revision) < std::pair(tag_of(b).time_ns, tag_of(b).revision);
-  });
-  const CatalogRecord* last = &records.front();
-  for (const CatalogRecord& next : records) {
-    const bool near = tag_of(next).time_ns - tag_of(*last).time_ns <= kClocksDifferMax;
-    const bool earlier = next.cluster == last->cluster && tag_of(next).revision < tag_of(*last).revision;
-    if (!near || !earlier) last = &next;
+MirroredTag last_of(const std::vector<CatalogRecord>& records) {
+  std::map<std::string_view, const CatalogRecord*> newest;  // of each registry
+  for (const CatalogRecord& record : records) {
+    const CatalogRecord*& last = newest[record.cluster];
+    if (last == nullptr || is_later(tag_of(record), tag_of(*last))) last = &record;
   }
-  return tag_of(*last);
+  const CatalogRecord* found = nullptr;
+  for (const auto& [cluster, last] : newest)
+    if (!goes_on_elsewhere(*last, records) && (found == nullptr || tag_of(*last).time_ns > tag_of(*found).time_ns))
+      found = last;
+  return tag_of(found == nullptr ? *newest.begin()->second : *found);
 }
 
 std::vector<const VersionRow*> in_order(const std::map<Name, VersionRow>& versions) {

@@ -25,9 +25,11 @@ struct OriginNames {
 // never live, even if the record is damaged: the name of the record identifies the version.
 Result<OriginNames> read_names(const OriginDir& origin, Progress& progress);
 
-// Returns the newest of the records of one tag, which several nodes wrote. Records are ordered by time. Node clocks
-// differ, so records of about the same time are ordered by registry revision, if both are of one registry.
-MirroredTag last_of(std::vector<CatalogRecord> records);
+// Returns the newest of the records of one tag, which several nodes wrote; there is one at least. The registry's
+// revision orders records of one registry, because clocks of nodes differ. A registry that `weft restore` has filled
+// follows the one whose last record it has, with its time. Two other registries are ordered by the times of their last
+// records.
+MirroredTag last_of(const std::vector<CatalogRecord>& records);
 
 // Returns the versions in a possible order of their publishes: by time, numbers of a model ascending, parents first.
 std::vector<const VersionRow*> in_order(const std::map<OriginNames::Name, VersionRow>& versions);

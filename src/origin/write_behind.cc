@@ -309,10 +309,11 @@ struct WriteBehind::State final : public Progress {
       lock.unlock();
       WEFT_TRY(const bool done, is_done());
       if (done) return {};
+      const bool ends = cancelled();
       lock.lock();
       if (refused_round > asked) return Error{Errc::changed, problem};
       WEFT_CHECK(failure());
-      if (cancelled() || worker.ending()) return not_yet();
+      if (ends || worker.ending()) return not_yet();
       if (!waits) worker.wake();
       changed.wait_for(lock, kTick);
     }

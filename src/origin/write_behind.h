@@ -38,8 +38,9 @@ class WriteBehind {
 
   void wake();  // call after a publish, tag or removal; without a call, changes are seen within half a minute
   // wait() returns once all versions and events of this moment are at the origin, wait_for() once this version is.
-  // Errc::cancelled. Errc::changed: the directory has no origin, or not the one that the store knows. Errc::absent: a
-  // version lacks bytes that no known node would write; the others are at the origin.
+  // Errc::cancelled: `cancelled`, which is called every 100 ms and may call status(). Errc::changed: the directory has
+  // no origin, or not the one that the store knows. Errc::absent: a version lacks bytes that no known node would write;
+  // the others are at the origin.
   Status wait(const std::function<bool()>& cancelled);
   Status wait_for(VersionId version, const std::function<bool()>& cancelled);
   // Makes the origin in the directory the store's origin, and creates it if there is none. All publishes of this node

@@ -243,6 +243,10 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
   return std::nullopt;
 }
 
+void terminate_own_process() {
+  ::kill(::getpid(), SIGTERM);
+}
+
 std::string own_program() {
   std::error_code unknown;
   std::string path = std::filesystem::read_symlink("/proc/self/exe", unknown).string();

@@ -28,6 +28,8 @@ std::optional<std::string> find_program(const std::string& name, const std::stri
                                         const std::string& path);
 // Returns the path of this program's file, also after another file took its place. "": unknown.
 std::string own_program();
+// Sends SIGTERM to this process, as another process would. Any thread.
+void terminate_own_process();
 
 // A program with the rights of a user, and a guard above it, which keeps the rights of this process. The caller keeps
 // and closes the descriptors. The program gets none but its standard ones.

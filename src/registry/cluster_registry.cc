@@ -7,6 +7,8 @@
 #include <mutex>
 
 #include "diskformat/uuid.h"
+#include "os/file_ops.h"
+#include "os/sys.h"
 #include "registry/cluster_check.h"
 #include "registry/etcd_claim.h"
 #include "registry/etcd_client.h"
@@ -37,6 +39,13 @@ std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
   return out;
 }
 
+// The directory of a store by its inode, on one boot of one machine: a copy of the store differs, also on a machine
+// whose disk is a copy.
+std::string place_of(const std::string& path) {
+  const auto st = stat_file(path);
+  return fmt::format("{} {} {}", boot_id(), st.ok() ? st->st_dev : 0, st.ok() ? st->st_ino : 0);
+}
+
 class ClusterRegistry final : public Registry {
  public:
   ClusterRegistry(Store& store, RegistryMirror& store_mirror, ClusterOptions options)
@@ -48,7 +57,8 @@ class ClusterRegistry final : public Registry {
         own_(client_, keys_),
         names_(own_, options_.etcd.answer_max),
         restore_(own_, names_, options_.etcd.answer_max),
-        membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
+        membership_(client_, keys_, options_.lease,
+                    {[this](bool answers) { mirror_.hear(answers); }, options_.refused}),
         mirror_({store_, store_mirror_, client_, keys_, own_, restore_, [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
@@ -91,7 +101,11 @@ class ClusterRegistry final : public Registry {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
     return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
   }
-  Status rename_model(std::string_view model, std::string_view /*to*/) override {
+  Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by) override {
+    return change(fmt::format("{}@{}", model, tag),
+                  [&] { return names_.protect_tag(model, tag, on, at_this_node(by)); });
+  }
+  Status rename_model(std::string_view model, std::string_view /*to*/, const Author& /*by*/) override {
     return Error{Errc::unsupported, fmt::format("{}: renaming a model of a cluster is not supported", model)};
   }
   // While `prepared` lives, gc of this node leaves the content, and after that the mirror has made the version live.
@@ -174,19 +188,22 @@ class ClusterRegistry final : public Registry {
   void join() {
     Member self = options_.self;
     self.node = store_.cluster()->node;
+    self.process = process_;
+    self.place = place_of(store_.path());
     membership_.begin(std::move(self));
   }
   void changed() const {
     if (options_.changed) options_.changed();
   }
 
-  // Errc::unreachable if the mirror is not connected: a change would not show on this node, so none is made.
-  // Waits for the mirror's first try to connect after a start or the end of a watch: until then the state is unknown.
+  // Errc::exists: another weftd is this node. Errc::unreachable if the mirror is not connected: a change would not show
+  // on this node, so none is made. Waits for the mirror's first try to connect after a start or the end of a watch:
+  // until then the state is unknown.
   Status check_connected() const {
     mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
     RegistryStatus status;
     mirror_.fill(status);
-    if (status.connected) return {};
+    if (status.connected) return membership_.check_sole(Clock::now() + kFirstTryMax);
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
   }
@@ -284,6 +301,7 @@ class ClusterRegistry final : public Registry {
   Store& store_;
   RegistryMirror& store_mirror_;
   const ClusterOptions options_;
+  const std::string process_ = random_uuid();
   const RegistryKeys keys_;
   etcd::Client client_;
   OwnRegistry own_;

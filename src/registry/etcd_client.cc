@@ -136,10 +136,17 @@ Result<std::string> Client::post(std::size_t endpoint, std::string_view path, co
                                  const std::string& token, Clock::time_point deadline) {
   Timed timed(*this);
   std::string where = url(endpoint, path);
-  WEFT_TRY(HttpAnswer answer, http_.post(where, body, token, deadline));
-  if (answer.status != 200) return error_of(answer.status, answer.body, where);
+  auto answer = http_.post(where, body, token, deadline);
+  if (!answer.ok() && answer.error().code == Errc::permission &&
+      answer.error().message.find("wants one") != std::string::npos)
+    return Error{Errc::permission,
+                 fmt::format("{}; {}", answer.error().message,
+                             options_.cert.empty() ? "etcd.cert and etcd.key name a client certificate for etcd"
+                                                   : "the client certificate is " + options_.cert + " (etcd.cert)")};
+  if (!answer.ok()) return std::move(answer).error();
+  if (answer->status != 200) return error_of(answer->status, answer->body, where);
   timed.succeeded();
-  return std::move(answer.body);
+  return std::move(answer->body);
 }
 
 Status Client::log_in(std::size_t endpoint, Clock::time_point deadline) {

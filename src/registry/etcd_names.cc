@@ -30,6 +30,10 @@ Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
 }
 
+Error no_tag(std::string_view model, std::string_view tag) {
+  return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
+}
+
 // Returns the tags of these keys, without the models.
 std::vector<std::string> names_of(const std::vector<std::string>& tag_keys) {
   std::vector<std::string> names;
@@ -61,8 +65,9 @@ Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::millise
 
 }  // namespace
 
-// Number 0 deletes the tag. Its key stays, so that mirrors learn the time and the author of the deletion. An origin
-// orders the changes of a tag by time, so the deletion is later than the tag. A value that does not verify is replaced.
+// Number 0 deletes the tag, and ends its protection. Its key stays, so that mirrors learn the time and the author of
+// the deletion, which is later than the tag. A value that does not verify is replaced. Returns nothing after a lost
+// race.
 Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view model, std::string_view tag,
                                                             std::uint64_t number, const Author& by, bool may_be_done) {
   const std::string key = keys_.tag(model, tag);
@@ -70,16 +75,24 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view mod
   const auto value =
       known.items.empty() ? Result<RegistryTag>(RegistryTag{}) : open_tag(known.items[0].value, bound(key));
   const bool done = value.ok() && value->number == number;
-  if (done && number == 0 && !may_be_done)
-    return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
-  if (done) return std::optional(known.items.empty() ? known.header.revision : known.items[0].mod_revision);
+  if (done && number == 0 && !may_be_done) return no_tag(model, tag);
+  const std::uint64_t revision = known.items.empty() ? 0 : known.items[0].mod_revision;
+  if (done) return std::optional(known.items.empty() ? known.header.revision : revision);
   RegistryTag now{number, now_ns(), by};
-  if (number == 0 && value.ok()) now.time_ns = std::max(now.time_ns, value->time_ns + 1);
+  if (value.ok()) {
+    WEFT_CHECK(check_tag_owner(model, tag, value->owner, by));
+    if (number != 0) now.owner = value->owner;
+    if (number == 0) now.time_ns = std::max(now.time_ns, value->time_ns + 1);
+  }
   etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
   if (number != 0) txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
   txn.then.emplace_back(etcd::Put{key, seal(now, bound(key)), 0});
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
-  if (!answer.succeeded && number != 0) return no_version(model, number);
+  if (!answer.succeeded && number != 0) {
+    WEFT_TRY(const etcd::RangeAnswer version, client_.range(query_of(keys_.version(model, number), true)));
+    if (version.items.empty()) return no_version(model, number);
+  }
   return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 
@@ -87,6 +100,31 @@ Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_vie
                                          std::optional<std::uint64_t> number, const Author& by) {
   return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag),
                    [&](bool may_be_done) { return try_set_tag(model, tag, number.value_or(0), by, may_be_done); });
+}
+
+// Returns nothing after a lost race. The tag keeps its time and who set it.
+Result<std::optional<std::uint64_t>> EtcdNames::try_protect_tag(std::string_view model, std::string_view tag, bool on,
+                                                                const Author& by) {
+  const std::string key = keys_.tag(model, tag);
+  WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
+  RegistryTag value;
+  if (!known.items.empty()) {
+    WEFT_TRY(value, open_tag(known.items[0].value, bound(key)));
+  }
+  if (value.number == 0) return no_tag(model, tag);
+  WEFT_CHECK(check_tag_owner(model, tag, value.owner, by));
+  if (on == !value.owner.empty()) return std::optional(known.items[0].mod_revision);
+  value.owner = on ? by.user : "";
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, known.items[0].mod_revision});
+  txn.then.emplace_back(etcd::Put{key, seal(value, bound(key)), 0});
+  WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
+  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
+}
+
+Result<std::uint64_t> EtcdNames::protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by) {
+  return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag),
+                   [&](bool /*may_be_done*/) { return try_protect_tag(model, tag, on, by); });
 }
 
 // Returns nothing after a lost race. After a lost answer the next attempt finds the change made.
@@ -109,12 +147,16 @@ Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t 
                    [&](bool /*may_be_done*/) { return try_describe(model, number, change); });
 }
 
-// Returns the keys of the tags that lead to this number. Skips values that do not verify.
-Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::uint64_t number) {
+// Returns the keys of the tags that lead to this number. Skips values that do not verify. Errc::permission: a tag is
+// protected from `by`.
+Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::string_view model,
+                                                    std::uint64_t number, const Author& by) {
   std::vector<std::string> keys;
   for (const etcd::KeyValue& item : tags.items) {
     auto tag = open_tag(item.value, bound(item.key));
-    if (tag.ok() && tag->number == number) keys.push_back(item.key);
+    if (!tag.ok() || tag->number != number) continue;
+    WEFT_CHECK(check_tag_owner(model, item.key.substr(item.key.rfind('@') + 1), tag->owner, by));
+    keys.push_back(item.key);
   }
   return keys;
 }
@@ -133,7 +175,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     return std::optional(done[0].mod_revision);
   if (facts.ranges[0].items.empty()) return no_version(model, number);
   const etcd::KeyValue& item = facts.ranges[0].items[0];
-  WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], number));
+  WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], model, number, removal.by));
   if (removal.tagged == Tagged::refused && !tags.empty()) return has_tags(model, number, names_of(tags));
   const bool all = tags.size() <= kTagsAtOnce;
   if (!all) tags.resize(kTagsAtOnce);

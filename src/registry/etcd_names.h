@@ -69,6 +69,8 @@ class EtcdNames {
   // Returns the revision of the change. Deletes the tag if there is no number.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                                 const Author& by = {});
+  // As Store::protect_tag. Returns the revision at which the tag is so.
+  Result<std::uint64_t> protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by);
   Result<std::uint64_t> describe(std::string_view model, std::uint64_t number, const DescriptionChange& change);
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Makes a removed version live again, with its tags that lead to no other version. Errc::exists: it is not removed,
@@ -99,7 +101,11 @@ class EtcdNames {
                                                    const Author& by, bool may_be_done);
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
                                                     const DescriptionChange& change);
-  Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
+  Result<std::optional<std::uint64_t>> try_protect_tag(std::string_view model, std::string_view tag, bool on,
+                                                       const Author& by);
+  Status set_tags(etcd::Txn& txn, const PublishWish& wish, std::uint64_t number);
+  Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::string_view model, std::uint64_t number,
+                                           const Author& by);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
 
   OwnRegistry& own_;

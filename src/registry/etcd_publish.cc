@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/plain_text.h"
 #include "registry/etcd_facts.h"
 #include "registry/etcd_names.h"
 #include "weft/names.h"
@@ -21,7 +22,7 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kFixedCompares = 2;  // the keys r and meta
+constexpr std::size_t kFixedCompares = 3;  // the keys r and meta, and those of the tags
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery first(Keys keys) {
@@ -195,6 +196,29 @@ void EtcdNames::compare_facts(etcd::Txn& txn, const std::string& model, const Fa
       txn.compares.push_back({{keys_.version(name, needed), {}}, Target::version, Relation::greater, 0});
 }
 
+// Adds the tags, which keep their owners. Errc::permission: one is protected from the publisher. A tag of the model
+// that is changed after the read loses the race.
+Status EtcdNames::set_tags(etcd::Txn& txn, const PublishWish& wish, std::uint64_t number) {
+  if (wish.tags.empty()) return {};
+  const std::string& model = wish.version.version.model_name;
+  etcd::Txn read;
+  for (const std::string& tag : wish.tags) read.then.emplace_back(query_of(keys_.tag(model, tag)));
+  WEFT_TRY(const etcd::TxnAnswer known, client_.txn(read));
+  txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, known.header.revision + 1});
+  for (std::size_t i = 0; i < wish.tags.size(); ++i) {
+    std::string key = keys_.tag(model, wish.tags[i]);
+    RegistryTag now{number, wish.version.version.time_ns, wish.by};
+    const auto& items = known.ranges[i].items;
+    if (const auto value = items.empty() ? Result<RegistryTag>(RegistryTag{}) : open_tag(items[0].value, bound(key));
+        value.ok()) {
+      WEFT_CHECK(check_tag_owner(model, wish.tags[i], value->owner, wish.by));
+      now.owner = value->owner;
+    }
+    txn.then.emplace_back(etcd::Put{key, seal(now, bound(key)), 0});
+  }
+  return {};
+}
+
 // Returns nothing after a lost race. Sets `tried` to the number.
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts,
                                                               std::uint64_t& tried) {
@@ -220,10 +244,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
     const std::string memory = keys_.memory(model, number);
     txn.then.emplace_back(etcd::Put{memory, seal_moment(time_ns, bound(memory)), 0});
   }
-  for (const std::string& tag : wish.tags) {
-    std::string tag_key = keys_.tag(model, tag);
-    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns, wish.by}, bound(tag_key)), 0});
-  }
+  WEFT_CHECK(set_tags(txn, wish, number));
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   log_debug(LogCategory::registry, "publish of {}@{}: {} at revision {}", model, number,
             answer.succeeded ? "committed" : "another publish came first", answer.header.revision);

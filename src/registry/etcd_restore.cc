@@ -115,7 +115,8 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, 
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by}, keys_.bound(key)), 0});
+  txn.then.emplace_back(
+      etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by, tag.owner}, keys_.bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   return std::optional(answer.succeeded);
 }

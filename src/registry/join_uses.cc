@@ -27,7 +27,8 @@ Result<std::uint64_t> number_in(const etcd::KeyValue& item) {
 
 }  // namespace
 
-Result<bool> count_join(etcd::Client& client, const RegistryKeys& keys, std::string_view id, std::uint64_t uses_max) {
+Result<bool> count_join(etcd::Client& client, const RegistryKeys& keys, std::string_view id, std::uint64_t uses_max,
+                        std::chrono::seconds kept) {
   const std::string key = keys.join(id);
   for (unsigned tries = 0; tries < kCountTriesMax; ++tries) {
     WEFT_TRY(const etcd::RangeAnswer found, client.range(etcd::query_of(key)));
@@ -37,9 +38,11 @@ Result<bool> count_join(etcd::Client& client, const RegistryKeys& keys, std::str
       revision = found.items.front().mod_revision;
     }
     if (used >= uses_max) return false;
+    // etcd deletes the record with its lease. An earlier lease of it then has no key.
+    WEFT_TRY(const etcd::LeaseAnswer lease, client.grant_lease(static_cast<std::uint64_t>(kept.count())));
     etcd::Txn txn;
     txn.compares.push_back({{key, {}}, etcd::Target::mod_revision, etcd::Relation::equal, revision});
-    txn.then.emplace_back(etcd::Put{key, number_bytes(used + 1)});
+    txn.then.emplace_back(etcd::Put{key, number_bytes(used + 1), lease.id});
     WEFT_TRY(const etcd::TxnAnswer answer, client.txn(txn));
     if (answer.succeeded) return true;
   }

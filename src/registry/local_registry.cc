@@ -28,7 +28,12 @@ class LocalRegistry final : public Registry {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return store_.describe(model, number, change);
   }
-  Status rename_model(std::string_view model, std::string_view to) override { return store_.rename_model(model, to); }
+  Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by) override {
+    return store_.protect_tag(model, tag, on, by);
+  }
+  Status rename_model(std::string_view model, std::string_view to, const Author& by) override {
+    return store_.rename_model(model, to, by);
+  }
   Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const IsAtOrigin& /*is_at_origin*/,
                                     const Author& by) override {
     return store_.undelete(model, number, by);

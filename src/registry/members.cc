@@ -1,12 +1,17 @@
 #include "registry/members.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
+#include "base/text.h"
 #include "os/sys.h"
 #include "registry/registry_records.h"
 
 namespace weft {
 namespace {
+
+constexpr auto kLeaseLate = std::chrono::seconds(2);  // etcd ends a lease so late at most, if it is not restarted
 
 Worker::Pause renew_every(std::chrono::seconds lease) {
   return Worker::Pause(lease) / 4;
@@ -68,12 +73,11 @@ std::vector<KnownNode> MemberList::nodes() const {
   return list;
 }
 
-Membership::Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease,
-                       std::function<void(bool)> asked)
+Membership::Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease, Calls calls)
     : client_(client),
       keys_(keys),
       ttl_(lease),
-      asked_(std::move(asked)),
+      calls_(std::move(calls)),
       worker_("membership", RetryPause(renew_every(lease))) {}
 
 void Membership::end() {
@@ -111,11 +115,14 @@ Member Membership::self() const {
   return self_;
 }
 
-Status Membership::put(const Member& self, std::uint64_t lease) {
+// Puts the key unless it has changed since `revision`.
+Status Membership::put(const Member& self, std::uint64_t lease, std::uint64_t revision) {
   std::string key = keys_.member(self.node);
   etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, etcd::Target::mod_revision, etcd::Relation::equal, revision});
   txn.then.emplace_back(etcd::Put{key, seal(self, keys_.bound(key)), lease});
-  WEFT_CHECK(client_.txn(txn));
+  WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
+  if (!answer.succeeded) return Error{Errc::busy, fmt::format("{}: it has changed meanwhile", key)};
   lease_ = lease;
   put_ = self;
   return {};
@@ -139,24 +146,68 @@ Status Membership::put_record(const Member& self) {
   return {};
 }
 
+// Returns the revision of this node's key that this process may replace; 0 if there is no key. Errc::exists: another
+// weftd has put it. A value that does not verify is replaced.
+Result<std::uint64_t> Membership::look(const Member& self) {
+  const std::string key = keys_.member(self.node);
+  WEFT_TRY(const etcd::RangeAnswer known, client_.range(etcd::query_of(key)));
+  std::optional<Member> other;
+  if (!known.items.empty())
+    if (auto member = open_member(known.items[0].value, keys_.bound(key)); member.ok()) other = *std::move(member);
+  const bool is_rival = other && other->process != self.process && other->place != self.place;
+  note_rival(is_rival ? *other : Member{});
+  WEFT_CHECK(check_sole({}));
+  return known.items.empty() ? 0 : known.items[0].mod_revision;
+}
+
+// The lease of a weftd that has ended ends too: then the key is gone.
+void Membership::note_rival(const Member& other) {
+  const auto now = std::chrono::steady_clock::now();
+  if (std::exchange(rival_, other.process) != other.process) rival_since_ = now;
+  std::optional<Error> error;
+  if (!rival_.empty())
+    error =
+        Error{Errc::exists,
+              fmt::format("another weftd is this node already: {} at {}; expected one weftd for a store and all its "
+                          "copies",
+                          printable(other.name), printable(other.address.empty() ? "no address" : other.address))};
+  const bool renews = error && now - rival_since_ > ttl_ + kLeaseLate;
+  {
+    const std::lock_guard lock(mutex_);
+    has_looked_ = true;
+    rival_error_ = error;
+  }
+  looked_.notify_all();
+  if (renews && !std::exchange(has_refused_, true) && calls_.refused) calls_.refused(*error);
+}
+
+Status Membership::check_sole(std::chrono::steady_clock::time_point deadline) const {
+  std::unique_lock lock(mutex_);
+  looked_.wait_until(lock, deadline, [&] { return has_looked_; });
+  return rival_error_ ? Status{*rival_error_} : Status{};
+}
+
 // Renews the lease. If the lease has expired, its key is gone too, so takes a new lease and puts the key again.
 Status Membership::renew(const Member& self) {
+  WEFT_TRY(const std::uint64_t revision, look(self));
   if (lease_ != 0) {
     WEFT_TRY(etcd::LeaseAnswer answer, client_.keep_alive(lease_));
     if (answer.ttl_s != 0) {
       if (now_ns() - record_.last_ns > kSeenAgainNs) WEFT_CHECK(put_record(self));
-      return self == put_ ? Status{} : put(self, lease_);
+      return self == put_ && revision != 0 ? Status{} : put(self, lease_, revision);
     }
     lease_ = 0;
+    return Error{Errc::changed, "the lease has ended"};  // and its key, so the revision is not known
   }
   WEFT_TRY(etcd::LeaseAnswer granted, client_.grant_lease(static_cast<std::uint64_t>(ttl_.count())));
-  WEFT_CHECK(put(self, granted.id));
+  WEFT_CHECK(put(self, granted.id, revision));
   return put_record(self);
 }
 
 Result<Worker::Pause> Membership::round() {
-  const Status renewed = renew(self());
-  asked_(renewed.ok() || (renewed.error().code != Errc::unreachable && renewed.error().code != Errc::timed_out));
+  Status renewed = renew(self());
+  if (!renewed.ok() && renewed.error().code == Errc::changed) renewed = renew(self());
+  calls_.asked(renewed.ok() || (renewed.error().code != Errc::unreachable && renewed.error().code != Errc::timed_out));
   if (!renewed.ok()) return renewed.error();
   return renew_every(ttl_);
 }

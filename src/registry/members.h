@@ -2,6 +2,8 @@
 // renews, and a record without a lease.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -41,35 +43,52 @@ class MemberList {
   std::map<std::string, KnownNode> nodes_;  // guarded by mutex_
 };
 
-// Renews the lease in the background, or takes a new one if it is lost. Calls `asked` each time with whether etcd
-// answers.
+// Renews the lease in the background, or takes a new one if it is lost, and puts the key again if it was deleted. Calls
+// `asked` each time with whether etcd answers.
+//
+// A copy of the store has the same node, so the key tells them apart. If another process has put it, from a store at
+// the same place, that process has ended: a store has one daemon. From any other place, this node waits until the lease
+// of the other ends. If the other renews it, this node calls `refused`, once, and goes on asking.
 class Membership {
  public:
-  Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease,
-             std::function<void(bool)> asked);
+  struct Calls {
+    std::function<void(bool)> asked;
+    std::function<void(const Error&)> refused;
+  };
+  Membership(etcd::Client& client, const RegistryKeys& keys, std::chrono::seconds lease, Calls calls);
   ~Membership() { end(); }
   void begin(Member self);  // self.node must be set. A further call checks the lease at once. No effect after end()
   // Puts another proof in place of that of begin(), before it or after. Any thread.
   void set_key_proof(std::string proof);
+  // Errc::exists: another weftd is this node. Waits for the first answer of etcd since begin() until the deadline.
+  Status check_sole(std::chrono::steady_clock::time_point deadline) const;
   void end();  // leaves the cluster
 
  private:
   Result<Worker::Pause> round();
   Status renew(const Member& self);
-  Status put(const Member& self, std::uint64_t lease);
+  Result<std::uint64_t> look(const Member& self);
+  Status put(const Member& self, std::uint64_t lease, std::uint64_t revision);
   Status put_record(const Member& self);
+  void note_rival(const Member& other);
   Member self() const;
   etcd::Client& client_;
   const RegistryKeys& keys_;
   const std::chrono::seconds ttl_;
-  const std::function<void(bool)> asked_;
+  const Calls calls_;
   mutable std::mutex mutex_;
+  mutable std::condition_variable looked_;
   Member self_;                           // guarded by mutex_; without a node before begin()
   std::optional<std::string> key_proof_;  // guarded by mutex_; of set_key_proof()
+  bool has_looked_ = false;               // guarded by mutex_: etcd has said who this node is
+  std::optional<Error> rival_error_;      // guarded by mutex_: another weftd is this node
   // Used by the worker, and by end() after the worker:
   std::uint64_t lease_ = 0;  // 0: no lease
   Member put_;               // as it is in etcd under the lease
   KnownNode record_;         // as it is in etcd; without a node before the first put
+  std::string rival_;        // process of the other weftd; "": none
+  std::chrono::steady_clock::time_point rival_since_;
+  bool has_refused_ = false;
   Worker worker_;
 };
 

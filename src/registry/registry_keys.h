@@ -15,7 +15,9 @@
 //   c/<digits>                   a claim: the node that has it, under a lease of its own
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
 //   c/<digits>/last              the node that had the claim last, for an hour
-//   j/<id>                       how often a join token was used; <id> is 32 hexadecimal digits
+//   j/<id>                       how often a join token was used, under a lease until a day after the token expires;
+//   <id> is
+//                                32 hexadecimal digits
 //   r                            put by every removal
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so

@@ -41,7 +41,7 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
       return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns,
-                                      revision, std::move(tag.by)});
+                                      revision, std::move(tag.by), std::move(tag.owner)});
     }
     default:
       return Error{Errc::internal, fmt::format("key {}: no change of names", key)};

@@ -58,14 +58,14 @@ template <class F>
 void fields(F& f, RegistryTag& m) {
   using T = wire::Tag;
   f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
-  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node).text_if_any(T::VT_OWNER, m.owner);
 }
 
 template <class F>
 void fields(F& f, Member& m) {
   using T = wire::Member;
   f(T::VT_NAME, m.name)(T::VT_ADDRESS, m.address)(T::VT_PROVIDER, m.provider)(T::VT_SINCE_NS, m.since_ns);
-  f.text_if_any(T::VT_KEY_PROOF, m.key_proof);
+  f.text_if_any(T::VT_KEY_PROOF, m.key_proof)(T::VT_PROCESS, m.process)(T::VT_PLACE, m.place);
 }
 
 template <class F>
@@ -228,13 +228,14 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
   if (tag.number > limits::kVersionNumberMax)
     return refused_record(bound, fmt::format("a tag of number {}", tag.number));
-  if (!can_be_author(tag.by)) return refused_record(bound, "who set it");
+  if (!can_be_author(tag.by) || !can_be_author({tag.owner})) return refused_record(bound, "who set or protected it");
   return tag;
 }
 
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto member, (open<wire::Member, Member>(RecordKind::registry_member, value, bound)));
-  for (const std::string* text : {&member.name, &member.address, &member.provider, &member.key_proof})
+  for (const std::string* text :
+       {&member.name, &member.address, &member.provider, &member.key_proof, &member.process, &member.place})
     if (text->size() > limits::kEndpointAddressMax || !plain_text(*text, TextLines::one))
       return refused_record(bound, "the facts of a member are out of bounds");
   return member;

@@ -17,7 +17,8 @@
 
 namespace weft {
 
-// 15: the nodes of the cluster have records that outlive their leases; versions have the user who published them
+// 15: the nodes of the cluster have records that outlive their leases; versions have the user who published them; tags
+// have an owner, who has protected them; members have a process and a place
 inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
@@ -41,6 +42,7 @@ struct RegistryTag {
   std::uint64_t number = 0;  // 0: the tag was deleted
   std::uint64_t time_ns = 0;
   Author by = {};
+  std::string owner = {};  // as TagRow::owner
 };
 
 // `bound` is RegistryKeys::bound() of the key.

@@ -89,8 +89,11 @@ class StoreImpl final : public ClusterStore {
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) override {
     return weft::describe(parts_, model, number, change);
   }
-  Status rename_model(std::string_view model, std::string_view to) override {
-    return weft::rename_model(parts_, model, to);
+  Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by = {}) override {
+    return weft::protect_tag(parts_, model, tag, on, by);
+  }
+  Status rename_model(std::string_view model, std::string_view to, const Author& by = {}) override {
+    return weft::rename_model(parts_, model, to, by);
   }
   Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number, const Author& by = {}) override {
     return weft::undelete(parts_, model, number, by);

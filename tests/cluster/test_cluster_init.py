@@ -51,9 +51,11 @@ class Site:
         self.directory = self.home / "node"
         self.store = self.directory / "store"
 
+    def shell(self, *words):
+        return [*self.host.inside, "setpriv", f"--reuid={ONE}", f"--regid={ONE}", "--clear-groups", *map(str, words)]
+
     def words(self, *words):
-        return [*self.host.inside, "setpriv", f"--reuid={ONE}", f"--regid={ONE}", "--clear-groups", str(WEFT),
-                *map(str, words)]
+        return self.shell(WEFT, *words)
 
     def weft(self, *words, **options):
         return run(self.words(*words), env=environment(HOME=str(self.home)), **options)
@@ -88,12 +90,21 @@ class Site:
     def pids(self):
         return [int(path.read_text()) for path in sorted((self.directory / "run").glob("*.pid"))]
 
+    def processes(self):
+        """The ids of all processes in the node's directory, also of those that no file names."""
+        def is_here(pid):
+            with contextlib.suppress(OSError):
+                return os.readlink(f"/proc/{pid}/cwd") == str(self.directory)
+            return False
+        return {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_here(pid)}
+
     def end(self):
-        """Whatever a test has left."""
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-                if os.readlink(f"/proc/{pid}/cwd") == str(self.directory):
+        """Whatever a test has left: a script may just start another program."""
+        while left := self.processes():
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
 
 
 @pytest.fixture
@@ -106,9 +117,11 @@ def sites(network):
         def site():
             made.append(Site(network.host(), pathlib.Path(area), f"n{len(made) + 1}"))
             return made[-1]
-        yield site
-        for one in made:
-            one.end()
+        try:
+            yield site
+        finally:
+            for one in made:
+                one.end()
 
 
 def token_for(endpoint, key=bytes(32), expires=2_000_000_000, uses=1):
@@ -249,6 +262,18 @@ def ask(site, body, method="POST", path="/join"):
     return int(status), answer
 
 
+def test_a_client_of_an_old_tls(sites):
+    """Both sides of a join are weft: they speak TLS 1.3."""
+    site = sites()
+    site.init()
+    asks = ("import socket, ssl, sys; made = ssl._create_unverified_context(); "
+            "made.maximum_version = getattr(ssl.TLSVersion, sys.argv[2]); "
+            "made.wrap_socket(socket.create_connection((sys.argv[1], int(sys.argv[3])), timeout=60))")
+    for version, accepted in (("TLSv1_2", False), ("TLSv1_3", True)):
+        done = run([*site.host.inside, sys.executable, "-c", asks, site.host.address, version, JOIN_PORT], check=False)
+        assert (done.returncode == 0) == accepted, done.stderr
+
+
 def test_clock_of_another_day(sites):
     """The first node refuses before it counts the use of the token."""
     first, other = sites(), sites()
@@ -368,6 +393,21 @@ def test_init_is_killed(sites, reached):
     if "state finished" not in (site.directory / "etc/cluster.setup").read_text():
         site.init()
     site.publish("org/m")
+    wait_until(lambda: site.processes() == set(site.pids()), seconds_max=SECONDS_MAX)
+
+
+def test_no_program_without_its_id(sites):
+    """Each moment at which a start may be killed: the stop that follows finds whatever runs."""
+    site = sites()
+    site.init()
+    run(site.shell("sh", site.directory / "stop"))
+    assert site.processes() == set()
+    for pause in (0, 0.005, 0.02, 0.05):
+        with subprocess.Popen(site.shell("sh", site.directory / "start"), stdin=subprocess.DEVNULL) as started:
+            time.sleep(pause)
+            started.kill()
+        run(site.shell("sh", site.directory / "stop"))
+        assert site.processes() == set(), pause
 
 
 def test_leave(sites):

@@ -373,6 +373,8 @@ def test_a_daemon_ends_while_its_origin_hangs(tmp_path, waits, monkeypatch):
             waiting = subprocess.Popen([WEFT, "--store", one.store.path, "stage-out"], env=environment(),
                                        stderr=subprocess.DEVNULL) if waits else None
             wait_until(lambda: one.daemon.status()["write_behind"]["active"] == "far@1", seconds_max=SECONDS_MAX)
+            late = one.store.weft("stage-out", "--timeout", "1s", check=False)
+            assert late.returncode == 1 and "not all is at the origin after 1 s (versions that wait: 1" in late.stderr
             begin = time.monotonic()
             assert one.daemon.stop() == 0
             assert time.monotonic() - begin < SECONDS_MAX

@@ -149,7 +149,8 @@ def test_a_certificate_that_etcd_does_not_know(network, secured, authority, tmp_
         certificate, key = Authority(tmp_path / "other").sign("client")
         options += ["--etcd-cert", certificate, "--etcd-key", key]
     with node_of(network, secured, tmp_path, "n0", *options) as node:
-        refuses(node, small_model, secured.endpoint)
+        words = "etcd.cert and etcd.key name a client certificate" if has == "none" else "(etcd.cert)"
+        refuses(node, small_model, secured.endpoint, "wants one", words)
 
 
 def password_file(path, password):

@@ -226,6 +226,25 @@ def test_peers_and_metrics_tell_of_each_other(cluster, three, tmp_path):
     assert samples["weft_peer_sessions"] > 0
 
 
+def test_an_export_fetches_what_the_node_lacks(cluster, three, tmp_path):
+    source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="export"))
+    spec = cluster.publish(three[0], source, "model")
+    three[1].store.weft("export", spec, tmp_path / "out")
+    assert (tmp_path / "out" / FILE).read_bytes() == (source / FILE).read_bytes()
+    assert three[1].fetched("peer") > 0
+    three[1].daemon.stop()
+    three[1].store.weft("export", spec, tmp_path / "again")
+
+
+def test_a_list_of_peers_without_etcd_is_marked(cluster, three):
+    assert three[0].store.json("peers")["stale"] is False
+    cluster.etcd.kill()
+    wait_until(lambda: three[0].store.json("peers")["stale"], seconds_max=SECONDS_MAX)
+    told = three[0].store.weft("peers")
+    assert "may be out of date: etcd does not answer since" in told.stderr
+    assert "node2" in told.stdout
+
+
 def refusal_of(store, *options):
     with Daemon(store, "--etcd-endpoints", "http://127.0.0.1:1", *options, ready=False) as daemon:
         assert daemon.wait(SECONDS_MAX) != 0

@@ -780,6 +780,53 @@ TEST_CASE("cluster: a node is known by its name after it and all others have end
   CHECK(a->registry().forget_node(node_b).error().code == Errc::not_found);
 }
 
+TEST_CASE("cluster: a copy of a store does not run beside its original, and goes on when that has ended") {
+  World world;
+  auto a = world.node("a");
+  a.reset();
+  std::filesystem::copy((world.dir / "a"), (world.dir / "copy"), std::filesystem::copy_options::recursive);
+  a = world.node("a");
+  REQUIRE(publish(*a, "m", {1}).ok());
+  auto copy = world.node("copy");
+  const auto refused = publish(*copy, "m", {2});
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == Errc::exists);
+  CHECK(refused.error().message.find("another weftd is this node already: " + std::string(world.dir / "a")) == 0);
+  CHECK(copy->refusals() == 0);  // the other may have just ended
+  CHECK(eventually([&] { return copy->refusals() == 1; }));
+  CHECK(publish(*a, "m", {3}).ok());
+  CHECK(a->refusals() == 0);
+  a.reset();
+  CHECK(eventually([&] { return publish(*copy, "m", {4}).ok(); }));
+  CHECK(copy->refusals() == 1);
+}
+
+TEST_CASE("cluster: a node whose key was deleted announces itself again, and one that was killed comes back at once") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  CHECK(eventually([&] { return b->registry().members().size() == 2; }));
+  etcd::Client client(world.options);
+  const RegistryKeys keys(world.options.prefix, world.options.cluster);
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Delete{{keys.member(a->store().cluster()->node), {}}});
+  REQUIRE(client.txn(txn).ok());
+  CHECK(eventually([&] { return b->registry().members().size() == 1; }));
+  CHECK(eventually([&] { return b->registry().members().size() == 2; }));
+  Member before;  // of a weftd that was killed
+  const std::string key = keys.member(b->store().cluster()->node);
+  const auto known = client.range(etcd::query_of(key));
+  REQUIRE((known.ok() && known->items.size() == 1));
+  before = open_member(known->items[0].value, keys.bound(key)).value();
+  b.reset();
+  before.process = "another";
+  txn.then = {etcd::Put{key, seal(before, keys.bound(key)), 0}};
+  REQUIRE(client.txn(txn).ok());
+  b = world.node("b");
+  CHECK(publish(*b, "m", {1}).ok());
+  CHECK(b->refusals() == 0);
+}
+
 TEST_CASE("cluster: a store of another cluster, or with versions of its own, does not join") {
   World world;
   world.node("a");

@@ -78,6 +78,7 @@ ClusterNode::ClusterNode(const std::string& directory, EtcdOptions options, bool
   cluster.self.name = directory;
   cluster.self.key_proof = "proof of " + directory;
   cluster.lease = lease;
+  cluster.refused = [this](const Error&) { ++refusals_; };
   registry_ = need(cluster_registry(*store_, store_->mirror(), std::move(cluster)));
   if (wait && !wait_connected()) throw std::runtime_error("not connected: " + registry_->status().trouble);
 }

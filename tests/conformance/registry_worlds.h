@@ -1,6 +1,7 @@
 // The registry implementations, each with a store of its own.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -38,8 +39,10 @@ class ClusterNode final : public RegistryNode {
   Store& store() override { return *store_; }
   Registry& registry() override { return *registry_; }
   bool wait_connected(bool connected = true);
+  unsigned refusals() const { return refusals_; }  // calls of ClusterOptions::refused
 
  private:
+  std::atomic<unsigned> refusals_ = 0;
   std::unique_ptr<ClusterStore> store_;
   std::unique_ptr<Registry> registry_;
 };

@@ -35,7 +35,8 @@ class StubStore : public Store {
     return stubbed();
   }
   Status describe(std::string_view, std::uint64_t, const DescriptionChange&) override { return stubbed(); }
-  Status rename_model(std::string_view, std::string_view) override { return stubbed(); }
+  Status protect_tag(std::string_view, std::string_view, bool, const Author&) override { return stubbed(); }
+  Status rename_model(std::string_view, std::string_view, const Author&) override { return stubbed(); }
   Result<std::size_t> remove_versions(std::span<const VersionName>, Tagged, const Author&) override {
     return stubbed();
   }

@@ -2,6 +2,8 @@
 """Writes the seed corpora of the format targets, corpus/TARGET/*, and one seed of the peers' messages. Their output is
 committed; run it after a change, with a Python that has numpy and h5py 3.16."""
 
+import base64
+import hashlib
 import io
 import json
 import pathlib
@@ -544,6 +546,25 @@ def write_control():
     write(target, "long", bytes([0]) + struct.pack("<I", 2**31))
 
 
+def write_join():
+    """As src/cluster_setup/token.h lays a token out; the first byte chooses what the target reads."""
+    def fields(endpoint, uses=1):
+        return bytes(range(32)) + bytes(range(16)) + struct.pack("<QH", 2_000_000_000, uses) + bytes(32) + endpoint
+
+    def text(fields):
+        return b"weft1." + base64.urlsafe_b64encode(fields + hashlib.sha256(fields).digest()[:4]).rstrip(b"=")
+
+    whole = text(fields(b"10.0.0.1:4712"))
+    write("join", "token", b"\0" + whole)
+    write("join", "cut", b"\0" + whole[:-3])
+    for name, endpoint in ("host", b"10.0.0.1:4712"), ("ipv6", b"[fe80::1%eth0]:4712"), ("no_port", b"host"), ("empty", b""):
+        write("join", f"fields_{name}", b"\1" + fields(endpoint))
+    write("join", "fields_unused", b"\1" + fields(b"h:1", uses=0))
+    write("join", "request", b"\2" + json.dumps({"protocol": 1, "token": whole.decode(), "name": "n2", "host": "10.0.0.2",
+                                                 "peer_port": 4714, "request": "PEM", "time_s": 1}).encode())
+    write("join", "record", b"\3weft setup 1\nstate unfinished\njoin h:1\nstore /s\ndirectory /d\nfile /f\ndata /x\n")
+
+
 def write_peers():
     """The seed `read` is what the program encodes. Its two runs lie 8 bytes aligned; four bytes before them move them."""
     target = "peers"
@@ -675,6 +696,7 @@ if __name__ == "__main__":
     write_tar()
     write_lmdb()
     write_peers()
+    write_join()
     write_control()
     write_etcd()
     write_hub_listing()

@@ -129,6 +129,82 @@ def test_groups_may_be_let_in(open_dir, option, words):
         run(weft, **member)
 
 
+def test_rights_differ_by_prefix(open_dir, tmp_path):
+    """The longest prefix of a name decides, on every way to a change; SIGHUP takes the rules over."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store", group="nogroup")
+    store.path.chmod(0o755)
+    file = open_dir / "a.bin"
+    file.write_bytes(b"a")
+    config = tmp_path / "weft.conf"
+    config.write_text(f"store = '{store.path}'\n[[grant]]\nprefix = 'team/'\npublish = [{NOBODY}]\n")
+
+    def weft(*words, may=True):
+        done = run([programs / "weft", "--store", store.path, *words], check=False, user=NOBODY, group=NOBODY,
+                   extra_groups=[])
+        assert (done.returncode == 0) == may, (words, done.stdout, done.stderr)
+        assert may or f"user {NOBODY} may not" in done.stderr, (words, done.stderr)
+        return done.stderr
+
+    with Daemon(store, config=config) as daemon:
+        store.publish(file, name="other")
+        weft("import", file, "--name", "team/m", "--tag", "t")
+        assert "one of control.publish in weft.conf" in weft("import", file, "--name", "teams", may=False)
+        weft("tag", "team/m@1", "u")
+        weft("note", "team/m@1", "-m", "new")
+        for words in (["tag", "other@1", "u"], ["note", "other@1", "-m", "new"], ["mv", "team/m", "mine"],
+                      ["mv", "other", "team/other"], ["rm", "--force", "team/m@1"]):
+            weft(*words, may=False)
+        weft("mv", "team/m", "team/n")
+        config.write_text(config.read_text() + f"remove = [{NOBODY}]\n[[grant]]\nprefix = 'team/n'\npublish = []\n")
+        daemon.signal(signal.SIGHUP)
+        wait_until(lambda: "configuration reloaded" in daemon.said(), seconds_max=30)
+        assert 'one of the grant of publish for "team/n" in weft.conf' in weft("tag", "team/n@1", "v", may=False)
+        weft("rm", "--force", "team/n@1")
+        weft("undelete", "team/n@1")
+
+
+def test_a_protected_tag(open_dir):
+    """Its owner and root change it; other users who may publish and remove do not, on any way."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    programs = programs_for_everybody(open_dir)
+    store = Store(open_dir / "store", group="nogroup")
+    store.path.chmod(0o755)
+    for name in ("a", "b"):
+        (open_dir / name).write_bytes(name.encode())
+    other = 54_321
+
+    def weft(user, *words, may=True):
+        done = run([programs / "weft", "--store", store.path, *words], check=False, user=user, group=NOBODY,
+                   extra_groups=[])
+        assert (done.returncode == 0) == may, (words, done.stdout, done.stderr)
+        assert may or "it is protected; expected" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+    rights = [word for who in (NOBODY, other) for right in ("publish", "remove") for word in (f"--control-{right}", str(who))]
+    with Daemon(store, *rights):
+        store.publish(open_dir / "a", name="m")
+        weft(other, "tag", "m@1", "prod")
+        weft(NOBODY, "tag", "--protect", "m@prod")
+        assert store.json("tag", "m")["tags"][0]["owner"] == pwd.getpwuid(NOBODY).pw_name
+        for words in (["tag", "--unprotect", "m@prod"], ["tag", "--delete", "m", "prod"], ["rm", "--force", "m@1"],
+                      ["rm", "--force", "--all", "m"], ["mv", "m", "n"],
+                      ["import", open_dir / "b", "--name", "m", "--tag", "prod"]):
+            weft(other, *words, may=False)
+        weft(other, "import", open_dir / "b", "--name", "m")
+        weft(other, "tag", "m@2", "prod", may=False)
+        weft(NOBODY, "tag", "m@2", "prod")
+        weft(0, "tag", "m@1", "prod")
+    with Daemon(store, *rights):  # the journal has the owner
+        weft(other, "tag", "m@2", "prod", may=False)
+        weft(0, "tag", "--unprotect", "m@prod")
+        weft(other, "tag", "m@2", "prod")
+        weft(other, "mv", "m", "n")
+    store.assert_sound()
+
+
 def test_interrupted_import(daemon, store, tmp_path):
     """Ctrl-C while the daemon reads: the store is as it was, and the exit status says so."""
     model = write_model(tmp_path / "model", random_tensors(64, 4 * MIB, seed="big"))
@@ -182,7 +258,7 @@ def test_status(daemon, store, small_model):
     assert status["pid"] == daemon.pid
     assert status["registry"]["kind"] == "local"
     assert f"pid: {daemon.pid}" in store.weft("status", "--all").stdout
-    assert store.json("peers") == {"peers": [], "absent": []}
+    assert store.json("peers") == {"peers": [], "absent": [], "stale": False, "trouble": ""}
     daemon.stop()
     assert store.json("status")["daemon"] is None
     assert "daemon    none" in store.weft("status", "--all").stdout

@@ -95,7 +95,7 @@ def test_programs_find_each_other_without_a_path(installed, tmp_path):
 
 def test_the_example_has_every_setting(installed, store):
     example = installed / "etc/weft/weft.conf.example"
-    every = tomllib.loads(re.sub(r"^#(?=\w+ = )", "", example.read_text(), flags=re.M))
+    every = tomllib.loads(re.sub(r"^#(?=\w+ = |\[\[)", "", example.read_text(), flags=re.M))
     tables = {key: value for key, value in every.items() if isinstance(value, dict)}
     keys = (every.keys() - tables.keys()) | {f"{table}.{key}" for table, rows in tables.items() for key in rows}
     options = re.findall(r"^  (--[a-z-]+) [A-Z]", run([WEFTD, "--help"]).stdout, flags=re.M)

@@ -455,3 +455,18 @@ def test_a_user_without_the_right_waits_for_no_daemon(tmp_path):
         assert outcomes_as(OTHER, [(os.rename, draft, mount / "new/draft@")])[0] in NOT_THEIRS
         assert time.monotonic() - begin < 8, "the wait for a daemon takes ten seconds"
         assert (draft / "x").read_bytes() == b"x"
+
+
+def test_a_rule_gives_the_right_for_some_names(tmp_path):
+    """The user may write drafts of any name, and publishes only where the rule allows it."""
+    store = Store(tmp_path / "store")
+    with Mount(store, tmp_path / "mnt", "publish") as mount, Daemon(store, "--grant", f"team/ publish={ONE}"):
+        mount.let_in()
+        new = mount / "new"
+        assert outcomes_as(OTHER, [(os.mkdir, new / "mine")])[0] in NOT_THEIRS
+        made = [(os.mkdir, new / "team"), (os.mkdir, new / "team/m"), (write, new / "team/m/x", b"x"),
+                (os.mkdir, new / "m"), (write, new / "m/x", b"x"), (os.rename, new / "team/m", new / "team/m@")]
+        assert outcomes_as(ONE, made) == [0] * len(made)
+        assert outcomes_as(ONE, [(os.rename, new / "m", new / "m@")])[0] in NOT_THEIRS
+        assert (mount.version("team/m", 1) / "x").read_bytes() == b"x"
+        assert (new / "m/x").read_bytes() == b"x"

@@ -257,7 +257,8 @@ class Exchange {
   std::vector<std::string> key_names() const;
   // The files of the keys (weft/cluster/key_change.h), as they are now. Errors as check_cluster_key().
   Result<KeyState> key_state() const;
-  // Returns an order to accept the key of this name, which this node proves or accepts as the next one; "": a new key.
+  // Returns an order to accept the key of this name, which this node proves or accepts as the next one; "": a new key,
+  // which becomes KeyState::made.
   Result<KeyOrder> key_order(const std::string& name) const;
   // Does a step of a change of the key in the files, and then as reload_keys(). Errors as KeyFollower::follow().
   Status change_key(const KeyOrder& order);

@@ -12,6 +12,7 @@
 namespace weft {
 
 inline constexpr std::size_t kKeyNameDigits = 16;
+inline constexpr const char* kNextKeySuffix = ".next";  // FILE.next: a key that is accepted and not used yet
 
 // On the wire: never renumber. Nodes `accept` a new key, then `use` it for their own proofs, then `forget` the old one.
 enum class KeyStep : std::uint8_t { accept = 1, use = 2, forget = 3 };
@@ -28,6 +29,9 @@ struct KeyState {
   std::string proving;   // proved, and accepted
   std::string next;      // accepted, not used yet; or ""
   std::string previous;  // still accepted; or ""
+  std::string made;      // made by this node for a change; or ""
+  // The new key of a change that has not ended; "" without one.
+  const std::string& changing() const { return previous.empty() ? next : proving; }
 };
 
 // Any thread.

@@ -36,7 +36,9 @@ struct Member {
   std::string provider;  // providers of these addresses; or empty
   std::uint64_t since_ns = 0;
   std::string key_proof =
-      {};  // proves the accepted keys of the cluster to their holders (Exchange::key_proof); or empty
+      {};                    // proves the accepted keys of the cluster to their holders (Exchange::key_proof); or empty
+  std::string process = {};  // random, of this start of the weftd
+  std::string place = {};    // where its store is: differs for a copy of the store on any running machine
   bool operator==(const Member&) const = default;
 };
 
@@ -111,13 +113,14 @@ class Registry : public FlushRecords {
   // parent, and every version from which it inherits bytes that this node lacks, exists at that instant, else
   // Errc::not_found.
   virtual Result<PublishOutcome> publish(Import& import, const PublishRequest& request) = 0;
-  // As Store::set_tag, Store::describe and Store::remove_versions. When they return, this node's store shows the
-  // change. The registry fills in Author::node.
+  // As Store::set_tag, Store::protect_tag, Store::describe and Store::remove_versions. When they return, this node's
+  // store shows the change. The registry fills in Author::node.
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                          const Author& by = {}) = 0;
+  virtual Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by = {}) = 0;
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   // As Store::rename_model. Errc::unsupported in a cluster: the keys in etcd have the names of models.
-  virtual Status rename_model(std::string_view model, std::string_view to) = 0;
+  virtual Status rename_model(std::string_view model, std::string_view to, const Author& by = {}) = 0;
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
                                               const Author& by = {}) = 0;
   // As Store::undelete. In a cluster the content must be complete at the origin, or on this node, and this node must
@@ -175,11 +178,14 @@ struct EtcdOptions {
 
 struct ClusterOptions {
   EtcdOptions etcd;
-  Member self;                     // the registry fills in `node` and `since_ns`
+  Member self;                     // the registry fills in `node`, `since_ns`, `process` and `place`
   std::chrono::seconds lease{10};  // a node that is silent for so long is not a member
   // Called after a commit of the mirror, and after a change of members or of `connected`. Any thread. Must be short and
   // not call the registry.
   std::function<void()> changed;
+  // Called once if another weftd runs with a copy of the store, as the same node. Changes of the registry fail from
+  // then on, with this error (Errc::exists). As for `changed`.
+  std::function<void(const Error&)> refused = {};
 };
 
 // Checks what cluster_registry() and its mirror need, and changes nothing: the options, that the store belongs to this

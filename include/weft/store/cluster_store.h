@@ -51,6 +51,7 @@ struct MirroredTag {
   std::uint64_t time_ns = 0;   // 0: unknown time of a deletion
   std::uint64_t revision = 0;  // revision of the registry at the change; 0: not known
   Author by = {};
+  std::string owner = {};  // as TagRow::owner
 };
 // A version was removed. For the origin.
 struct MirroredRemoval {

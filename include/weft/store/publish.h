@@ -143,7 +143,8 @@ struct UserIds {
   std::vector<gid_t> groups{};  // in addition to `gid`
 };
 
-// Asks the daemon of a store who may publish. Any thread.
+// Asks the daemon of a store who may publish models of some name. A publish itself shows whether the user has the right
+// for its name. Any thread.
 class PublishRights {
  public:
   virtual ~PublishRights() = default;

@@ -128,12 +128,15 @@ class Store {
   // Makes or moves a tag; `number` must be live. Without a number, deletes the tag. `by`: for Snapshot::tag_moves().
   virtual Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                          const Author& by = {}) = 0;
+  // Protects a tag, so that it binds all authors but `by`, or ends that. Errc::not_found: there is no such tag.
+  // Errc::permission, as for each change of a tag or of its version's name: the tag is protected from `by`.
+  virtual Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by = {}) = 0;
   // Changes the message and metrics of a live version. Errc::invalid: values that no version can have.
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   // Gives a model or a data set a name that no other model has or had. The former name is then free, and its version
   // numbers stay used. Errc::not_found: no live model; Errc::exists: another model has or had `to`, or one would hide
   // another.
-  virtual Status rename_model(std::string_view model, std::string_view to) = 0;
+  virtual Status rename_model(std::string_view model, std::string_view to, const Author& by = {}) = 0;
   // Removes the names of these versions and their tags; their bytes stay until gc. One commit removes only as many of
   // the first versions as delay other writers for a short time. Returns their number. Errc::not_found: the first does
   // not exist. Errc::exists: `tagged` refuses the first. `by`: as for set_tag().

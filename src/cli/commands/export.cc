@@ -1,6 +1,8 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/daemon_call.h"
 #include "cli/shared/table.h"
+#include "daemon_api/control_messages.h"
 #include "weft/programs/operations.h"
 #include "weft/store/walk.h"
 
@@ -14,7 +16,8 @@ constexpr CommandInfo kExportInfo = {
         "Writes the published files into DIR, byte for byte, and verifies the digest of\n"
         "every byte. DIR must be empty or not exist. The files appear in DIR by rename,\n"
         "after one sync of its file system has made all of them durable. A failed export\n"
-        "removes what it made and nothing else.\n"
+        "removes what it made and nothing else. A node of a cluster first fetches bytes\n"
+        "that it lacks, as weft prefetch does.\n"
         "\n"
         "With --safetensors, DIR becomes what safetensors/ in a mount shows: weights in\n"
         "other formats, such as pytorch_model.bin, become files of safetensors. No\n"
@@ -61,19 +64,25 @@ class ExportCommand final : public Command {
   Result<int> run(Context& context) override {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const VersionRow version, version_of(*store, spec_));
-    auto report = [&]() -> Result<HubExportReport> {
-      ProgressBar bar = context.progress();
-      if (!hub_.empty()) return export_to_hub(*store, context.resolver(), spec_of(version), hub_, bar);
-      const auto write = safetensors_ ? export_as_safetensors : export_version;
-      WEFT_TRY(const ExportReport written, write(*store, context.resolver(), spec_of(version), directory_, bar));
-      return HubExportReport{written, directory_, {}, {}};
-    }();
+    auto report = write(context, *store, version);
+    if (!report.ok() && report.error().code == Errc::absent && store->cluster()) {
+      WEFT_CHECK(call_daemon<FetchReport>(context, "prefetch", PrefetchRequest{spec_of(version), ""}));
+      report = write(context, *store, version);
+    }
     if (!report.ok()) return std::move(report).error();
     context.json ? print_json(context, version, *report) : print_lines(context, version, *report);
     return kExitDone;
   }
 
  private:
+  Result<HubExportReport> write(const Context& context, Store& store, const VersionRow& version) const {
+    ProgressBar bar = context.progress();
+    if (!hub_.empty()) return export_to_hub(store, context.resolver(), spec_of(version), hub_, bar);
+    const auto write = safetensors_ ? export_as_safetensors : export_version;
+    WEFT_TRY(const ExportReport written, write(store, context.resolver(), spec_of(version), directory_, bar));
+    return HubExportReport{written, directory_, {}, {}};
+  }
+
   void print_json(const Context& context, const VersionRow& version, const HubExportReport& report) const {
     JsonWriter json;
     json.begin_object().member("model", version.model_name).member("version", version.number);

@@ -19,12 +19,15 @@ constexpr CommandInfo kStageOutInfo = {
         "cache_max and are evicted when the cache needs space. Bytes that the origin\n"
         "lacks, or that a publish has just used, stay.\n"
         "\n"
+        "With --timeout, the command fails after this time, and the daemon goes on.\n"
+        "\n"
         "A node records the id of its origin and refuses a directory with another origin\n"
         "or with none. With --new-origin the node accepts the configured directory as its\n"
         "new origin, and everything that was published on this node goes there.\n",
     .examples =
         "weft stage-out llama@2\n"
-        "weft stage-out --evictable\n",
+        "weft stage-out --evictable\n"
+        "weft stage-out --timeout 30m\n",
     .json =
         "{staged: true}; with --evictable: {staged: true, packs, disk_bytes, kept_packs,\n"
         " kept_disk_bytes}\n",
@@ -37,7 +40,18 @@ class StageOutCommand final : public Command {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::optional,
                      "the version; everything of this node by default");
     options.flag("--evictable", request_.evictable, "make the bytes a cache on this node once the origin has them");
+    options.value("--timeout", "TIME", timeout_, "how long to wait, such as 90s, 30m or 2h (default: no limit)");
     options.flag("--new-origin", request_.new_origin, "accept the configured directory as the new origin");
+  }
+
+  Status check_usage() override {
+    if (timeout_.empty()) return {};
+    const auto seconds = parse_time(timeout_, kSecondsMax);
+    if (!seconds || *seconds == 0)
+      return Error{Errc::invalid,
+                   fmt::format("--timeout: expected a time, such as 90s, 30m or 2h, got \"{}\"", printable(timeout_))};
+    request_.seconds_max = *seconds;
+    return {};
   }
 
   Result<int> run(Context& context) override {
@@ -62,7 +76,10 @@ class StageOutCommand final : public Command {
                        report.kept_packs == 0 ? "" : fmt::format(", {} kept", count_of(report.kept_packs, "pack")));
   }
 
+  static constexpr std::uint64_t kSecondsMax = 365ULL * 86'400;
+
   StageOutRequest request_;
+  std::string timeout_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "cli/shared/listing_output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "weft/names.h"
 #include "weft/store/walk.h"
 
 namespace weft {
@@ -19,15 +20,22 @@ constexpr CommandInfo kTagInfo = {
         "lists the changes of all tags, or of one, newest first: when, from which version\n"
         "to which, by which user, and on which node of a cluster.\n"
         "\n"
+        "`weft tag --protect MODEL@TAG` makes you the owner of the tag. Only its owner, root\n"
+        "and weftd's user can then move, delete or unprotect it, remove the version that\n"
+        "has it, or rename the model. Without a weftd, a user who may write to the store\n"
+        "may do all of this.\n"
+        "\n"
         "A tag starts with a letter or a digit, continues with letters, digits, '.', '_',\n"
         "'+' and '-', and is neither a number nor \"latest\" nor \"versions.tsv\".\n",
     .examples =
         "weft tag bert@2 production\n"
         "weft tag --delete bert production\n"
         "weft tag bert\n"
-        "weft tag --log bert production\n",
+        "weft tag --log bert production\n"
+        "weft tag --protect bert@production\n",
     .json =
-        "{model, tags: [{tag, version, time, time_ns}]}\n"
+        "{model, tags: [{tag, version, time, time_ns, owner}]} (owner is null if the tag is\n"
+        "not protected)\n"
         "after a change: {model, tag, version} (version is null if the tag was deleted)\n"
         "with --log: {model, changes: [{tag, before, version, time, time_ns, user, node}]}\n"
         "(before is null if the tag was not set)\n",
@@ -53,11 +61,14 @@ class TagCommand final : public Command {
     options.argument("MODEL[@V]", request_.spec, OptionSet::Need::required, "the model, or the version to tag");
     options.argument("TAG", request_.tag, OptionSet::Need::optional, "the tag to set, move or delete");
     options.flag("-d,--delete", request_.gone, "delete TAG");
+    options.flag("--protect", request_.protect, "protect the tag MODEL@TAG from changes by other users");
+    options.flag("--unprotect", request_.unprotect, "end the protection of the tag MODEL@TAG");
     options.flag("--log", log_, "list the changes of the tags, or of TAG, newest first");
     options.flag("--names", names_, "list the tags as MODEL@TAG, one on each line, as other commands accept them");
   }
 
   Status check_usage() override {
+    if (request_.protect || request_.unprotect) return check_protection();
     bool version = request_.spec.find('@') != std::string::npos;
     if (request_.gone && request_.tag.empty()) return Error{Errc::invalid, "--delete: expected MODEL TAG, got no TAG"};
     if (request_.gone && version) return Error{Errc::invalid, "--delete: expected MODEL TAG, got a version"};
@@ -78,8 +89,23 @@ class TagCommand final : public Command {
   }
 
  private:
+  // Splits MODEL@TAG.
+  Status check_protection() {
+    const auto at = request_.spec.find('@');
+    const bool alone = request_.tag.empty() && !request_.gone && !log_ && !names_;
+    if (at == std::string::npos || !alone || (request_.protect && request_.unprotect))
+      return Error{Errc::invalid, fmt::format("{}: expected MODEL@TAG, and no other option",
+                                              request_.protect ? "--protect" : "--unprotect")};
+    request_.tag = request_.spec.substr(at + 1);
+    request_.spec.resize(at);
+    return check_tag_name(request_.tag);
+  }
+
   void print_line(const Context& context, const VersionName& tagged) const {
     if (request_.gone) return context.print("{} of {} deleted\n", request_.tag, tagged.model);
+    if (request_.protect || request_.unprotect)
+      return context.print("{} of {} is {}\n", request_.tag, tagged.model,
+                           request_.protect ? "protected" : "not protected");
     context.print("{} -> {}\n", request_.tag, spec_of(tagged.model, tagged.number));
   }
 
@@ -93,14 +119,17 @@ class TagCommand final : public Command {
   Result<int> list(const Context& context) const {
     WEFT_TRY(auto store, context.open_to_read());
     WEFT_TRY(const ModelRow model, model_of(*store, request_.spec));
-    ListingOutput out(context, names_, {{"TAG"}, {"VERSION", Align::right}, {"SET"}});
+    ListingOutput out(context, names_, {{"TAG"}, {"VERSION", Align::right}, {"SET"}, {"OWNER"}});
     out.json.begin_object().member("model", request_.spec).key("tags").begin_array();
     WEFT_CHECK(each_page(*store, list_tags(model.id), [&](const std::vector<TagRow>& tags) -> Status {
       for (const TagRow& tag : tags) {
         out.json.begin_object().member("tag", tag.name).member("version", tag.number);
-        out.json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns).end_object();
+        out.json.member("time", utc_time(tag.time_ns)).member("time_ns", tag.time_ns);
+        member_if(out.json, "owner", tag.owner);
+        out.json.end_object();
         out.names += fmt::format("{}@{}\n", request_.spec, tag.name);
-        out.table.row({tag.name, std::to_string(tag.number), local_time(tag.time_ns)});
+        out.table.row(
+            {tag.name, std::to_string(tag.number), local_time(tag.time_ns), tag.owner.empty() ? "-" : tag.owner});
       }
       out.print();
       return {};

@@ -80,7 +80,9 @@ class LocalWriter final : public StoreWriter {
   Result<VersionName> tag(const TagRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     WEFT_TRY(const VersionName tagged,
-             change_tag(*store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); }));
+             change_tag(
+                 *store, request, [&store](auto... change) { return store->set_tag(change..., own_author()); },
+                 [&store](auto... change) { return store->protect_tag(change..., own_author()); }));
     audit_done(request, tagged);
     return tagged;
   }

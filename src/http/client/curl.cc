@@ -17,6 +17,12 @@ constexpr int kProbeSeconds = 1;
 constexpr int kProbes = 3;
 constexpr unsigned kSilentMs = 6'000;
 
+// Servers send these alerts to a client without a certificate, or with one that they do not trust. OpenSSL names them
+// so.
+constexpr std::string_view kCertificateAlerts[] = {"alert bad certificate", "alert certificate required",
+                                                   "alert unknown ca", "alert certificate unknown",
+                                                   "alert certificate expired"};
+
 int set_socket(void* /*user*/, curl_socket_t fd, curlsocktype /*purpose*/) {
   const int on = 1;
   bool ok = setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) == 0 &&
@@ -60,7 +66,10 @@ void curl_start() {
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
 }
 
-void curl_prepare(CURL* handle, const HttpOptions& options) {
+void curl_prepare(CURL* handle, const HttpOptions& options, CurlErrorText& why) {
+  why.front() = '\0';
+  curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, why.data());
+  curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
@@ -73,6 +82,7 @@ void curl_prepare(CURL* handle, const HttpOptions& options) {
   if (!options.cert.empty()) curl_easy_setopt(handle, CURLOPT_SSLCERT, options.cert.c_str());
   if (!options.key.empty()) curl_easy_setopt(handle, CURLOPT_SSLKEY, options.key.c_str());
   if (options.pinned_key.empty()) return;
+  curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_3));  // another weft answers
   curl_easy_setopt(handle, CURLOPT_PINNEDPUBLICKEY, options.pinned_key.c_str());
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 0L);
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -93,7 +103,12 @@ std::vector<std::string> json_headers(const std::string& token, const std::strin
   return headers;
 }
 
-Error curl_error(CURL* handle, CURLcode code, std::string_view where) {
+Error curl_error(CURL* handle, CURLcode code, std::string_view where, const CurlErrorText& why) {
+  const std::string_view text = why.data();
+  for (const std::string_view alert : kCertificateAlerts)
+    if (text.find(alert) != std::string_view::npos)
+      return Error{Errc::permission,
+                   fmt::format("{}: the server refused this client's certificate, or wants one ({})", where, alert)};
   return Error{code_of(handle, code), fmt::format("{}: {}", where, curl_easy_strerror(code))};
 }
 

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,11 +28,14 @@ using CurlUrl = std::unique_ptr<CURLU, CurlCleanup<curl_url_cleanup>>;
 using CurlText = std::unique_ptr<char, CurlCleanup<curl_free>>;
 
 void curl_start();  // initializes libcurl once per process; call it before other libcurl functions
-// Sets the options common to all requests. `options` must outlive the handle.
-void curl_prepare(CURL* handle, const HttpOptions& options);
+// The text of libcurl's last error.
+using CurlErrorText = std::array<char, CURL_ERROR_SIZE>;
+// Sets the options common to all requests, and empties `why`. Both must outlive the handle.
+void curl_prepare(CURL* handle, const HttpOptions& options, CurlErrorText& why);
 CurlHeaders curl_headers(std::span<const std::string> headers);  // each is "Name: value"
-// Converts a libcurl error. Errc::unreachable if the request was not sent, Errc::timed_out if it was.
-Error curl_error(CURL* handle, CURLcode code, std::string_view where);
+// Converts a libcurl error. Errc::unreachable if the request was not sent, Errc::timed_out if it was. Errc::permission
+// if one side refused the other's certificate: also if the server wants a certificate, and got none.
+Error curl_error(CURL* handle, CURLcode code, std::string_view where, const CurlErrorText& why);
 
 // Returns the headers of a JSON request, with the token and `header` unless they are empty.
 std::vector<std::string> json_headers(const std::string& token, const std::string& header = {});

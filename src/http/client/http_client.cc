@@ -142,8 +142,8 @@ void set_receiver(CURL* curl, Receiver& receiver) {
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &receiver);
 }
 
-Error failure_of(CURL* curl, CURLcode code, const HttpExchange& exchange) {
-  Error error = curl_error(curl, code, exchange.where);
+Error failure_of(CURL* curl, CURLcode code, const HttpExchange& exchange, const CurlErrorText& why) {
+  Error error = curl_error(curl, code, exchange.where, why);
   if (code == CURLE_OPERATION_TIMEDOUT && error.code == Errc::timed_out && exchange.time_max.count() == 0)
     error.message = fmt::format("{}: expected at least {} bytes a second, got fewer for {} s", exchange.where,
                                 exchange.speed_min, exchange.stall_max.count());
@@ -166,8 +166,10 @@ class HttpClient::Handle {
  public:
   Handle() : curl_(curl_easy_init()) {}
   CURL* get() const { return curl_.get(); }
+  CurlErrorText& why() { return why_; }
 
  private:
+  CurlErrorText why_{};
   CurlHandle curl_;
 };
 
@@ -206,7 +208,7 @@ Result<AnswerHead> HttpClient::exchange(const HttpExchange& exchange) {
   CURL* curl = handle->get();
   if (curl == nullptr) return Error{Errc::internal, fmt::format("{}: libcurl gives no handle", exchange.where)};
   const CurlHeaders headers = curl_headers(exchange.headers);
-  curl_prepare(curl, options_);
+  curl_prepare(curl, options_, handle->why());
   curl_easy_setopt(curl, CURLOPT_URL, exchange.url.c_str());
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
   set_method(curl, exchange);
@@ -215,7 +217,7 @@ Result<AnswerHead> HttpClient::exchange(const HttpExchange& exchange) {
   const CURLcode code = curl_easy_perform(curl);
   if (receiver.error()) return *std::move(receiver.error());
   if (code == CURLE_ABORTED_BY_CALLBACK) return is_stopped();
-  if (code != CURLE_OK && !receiver.cut()) return failure_of(curl, code, exchange);
+  if (code != CURLE_OK && !receiver.cut()) return failure_of(curl, code, exchange, handle->why());
   if (receiver.head().status == 0)
     return Error{Errc::io, fmt::format("{}: expected an answer of HTTP, got other bytes", exchange.where)};
   if (receiver.cut()) return std::move(receiver.head());

@@ -17,6 +17,7 @@ constexpr std::size_t kBufferKept = 1U << 20U;  // a larger buffer is shrunk onc
 
 struct HttpStream::Curl {
   CurlHeaders headers;
+  CurlErrorText why{};
   CurlMulti multi{curl_multi_init()};
   CurlHandle easy{curl_easy_init()};
   bool added = false;
@@ -34,7 +35,7 @@ Status HttpStream::begin(const std::string& token, const std::string& header) {
   CURL* easy = curl_->easy.get();
   if (easy == nullptr || curl_->multi == nullptr) return Error{Errc::internal, "libcurl gives no handle"};
   curl_->headers = curl_headers(json_headers(token, header));
-  curl_prepare(easy, options_);
+  curl_prepare(easy, options_, curl_->why);
   curl_easy_setopt(easy, CURLOPT_URL, url_.c_str());
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size()));
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body_.data());
@@ -119,7 +120,7 @@ Status HttpStream::transfer() {
 Result<std::optional<std::string>> HttpStream::end() {
   if (!buffer_.empty()) return std::optional<std::string>(std::exchange(buffer_, {}));
   if (curl_->result == CURLE_OK) return Error{Errc::unreachable, fmt::format("{}: the stream has ended", url_)};
-  Error error = curl_error(curl_->easy.get(), curl_->result, url_);
+  Error error = curl_error(curl_->easy.get(), curl_->result, url_, curl_->why);
   if (error.code == Errc::timed_out) error.code = Errc::unreachable;
   return error;
 }

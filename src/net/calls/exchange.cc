@@ -168,7 +168,10 @@ Result<KeyState> Exchange::key_state() const {
 }
 
 Result<KeyOrder> Exchange::key_order(const std::string& name) const {
-  return name.empty() ? Result<KeyOrder>(net::new_key_order()) : net::read_key_order(impl_->key_file, name);
+  if (!name.empty()) return net::read_key_order(impl_->key_file, name);
+  KeyOrder order = net::new_key_order();
+  WEFT_CHECK(net::note_made_key(impl_->key_file, order.name));
+  return order;
 }
 
 Status Exchange::change_key(const KeyOrder& order) {

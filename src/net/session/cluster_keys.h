@@ -12,6 +12,7 @@
 #include "base/live.h"
 #include "net/session/key_proof.h"
 #include "net/session/secret.h"
+#include "weft/cluster/key_change.h"
 #include "weft/result.h"
 
 namespace weft::net {
@@ -47,7 +48,6 @@ class KeyRing {
 
 using LiveKeys = Live<KeyRing>;  // of a running node
 
-inline constexpr const char* kNextKeySuffix = ".next";
 inline constexpr const char* kPreviousKeySuffix = ".previous";
 
 // Reads FILE, and FILE.next and FILE.previous if they exist. Errors as read_cluster_key(). Errc::invalid also: these

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <span>
 
@@ -21,6 +22,10 @@ std::string previous_of(const std::string& file) {
   return file + kPreviousKeySuffix;
 }
 
+std::string made_of(const std::string& file) {
+  return file + ".made";
+}
+
 Status sync_parent(const std::string& file) {
   const std::string parent = std::filesystem::path(file).parent_path().string();
   return sync_directory(parent.empty() ? "." : parent);
@@ -35,6 +40,20 @@ Result<std::string> name_in(const std::string& path) {
 
 std::string name_of(const std::string& key) {
   return ClusterKey(key_of(std::as_bytes(std::span(key)))).name();
+}
+
+// Returns the name of a key in FILE.made. Returns "" if the file does not exist, or has no name in it.
+Result<std::string> made_name(const std::string& file) {
+  const std::string path = made_of(file);
+  const auto opened = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!opened.ok() && opened.error().code == Errc::not_found) return std::string();
+  if (!opened.ok()) return opened.error();
+  WEFT_TRY(const struct stat st, stat_fd(opened->get(), path));
+  WEFT_CHECK(check_private_file(st, "record of a new key", path));
+  WEFT_TRY(const auto bytes, read_whole(opened->get(), st, limits::kKeyFileMax, path));
+  std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  name.resize(std::min(name.find('\n'), name.size()));
+  return name.size() == kKeyNameDigits ? name : std::string();
 }
 
 // A file that ends up at `path` is whole.
@@ -73,6 +92,7 @@ Status forget(const std::string& file, const KeyState& now, const KeyOrder& orde
     return Error{Errc::invalid, fmt::format("the key {} is the one that this node proves", order.name)};
   if (order.name == now.next) WEFT_CHECK(remove_file(next_of(file)));
   if (order.name == now.previous) WEFT_CHECK(remove_file(previous_of(file)));
+  if (order.name == now.next || order.name == now.previous) WEFT_CHECK(remove_file(made_of(file)));
   return sync_parent(file);
 }
 
@@ -84,6 +104,7 @@ Result<KeyState> read_key_state(const std::string& file) {
   WEFT_TRY(state.proving, name_in(file));
   WEFT_TRY(state.next, name_in(next_of(file)));
   WEFT_TRY(state.previous, name_in(previous_of(file)));
+  WEFT_TRY(state.made, made_name(file));
   if (state.next == state.proving) state.next.clear();
   if (state.previous == state.proving) state.previous.clear();
   return state;
@@ -102,6 +123,10 @@ Result<KeyOrder> read_key_order(const std::string& file, const std::string& name
 KeyOrder new_key_order() {
   const std::string key = random_hex(kSecretBytes) + "\n";
   return {KeyStep::accept, name_of(key), key};
+}
+
+Status note_made_key(const std::string& file, const std::string& name) {
+  return write_key_file(made_of(file), name + "\n");
 }
 
 Status change_key_files(const std::string& file, const KeyOrder& order) {

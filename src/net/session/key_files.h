@@ -14,6 +14,10 @@ Result<KeyState> read_key_state(const std::string& file);
 Result<KeyOrder> read_key_order(const std::string& file, const std::string& name);
 // Returns an order to accept a new random key.
 KeyOrder new_key_order();
+// Records, durably, that this node has made the key of this name for a change (KeyState::made), until a step forgets
+// the key that it replaces or the key itself. Another holder of the cluster's key can order any key, and leaves no
+// record.
+Status note_made_key(const std::string& file, const std::string& name);
 // Does a step in the files, durably. Errors as KeyFollower::follow().
 Status change_key_files(const std::string& file, const KeyOrder& order);
 

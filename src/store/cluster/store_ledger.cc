@@ -33,8 +33,8 @@ void add(std::vector<CatalogEvent>& events, PublishEvent event) {
 
 void add(std::vector<CatalogEvent>& events, TagsEvent event) {
   for (TagChange& change : event.changes)
-    events.emplace_back(
-        MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at, event.by});
+    events.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at,
+                                    event.by, std::move(change.owner)});
 }
 
 void add(std::vector<CatalogEvent>& events, RemovalEvent event) {

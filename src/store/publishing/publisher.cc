@@ -173,11 +173,22 @@ Status describe(StoreParts& parts, std::string_view model, std::uint64_t number,
   });
 }
 
-Status rename_model(StoreParts& parts, std::string_view model, std::string_view to) {
+Status protect_tag(StoreParts& parts, std::string_view model, std::string_view tag, bool on, const Author& by) {
   WEFT_CHECK(parts.cluster.check_alone());
   WEFT_TRY(WriterLock lock, parts.index.lock());
   return parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
-    WEFT_TRY(RenameEvent event, plan_rename(txn, model, to));
+    WEFT_TRY(std::optional<TagsEvent> event, plan_protection(txn, model, tag, on, by));
+    if (!event) return Events();
+    WEFT_CHECK(apply_tags(txn, *event));
+    return Events{*std::move(event)};
+  });
+}
+
+Status rename_model(StoreParts& parts, std::string_view model, std::string_view to, const Author& by) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(WriterLock lock, parts.index.lock());
+  return parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    WEFT_TRY(RenameEvent event, plan_rename(txn, model, to, by));
     WEFT_CHECK(apply_rename(txn, event));
     return Events{std::move(event)};
   });

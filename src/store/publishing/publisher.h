@@ -27,7 +27,8 @@ Result<PublishOutcome> publish(StoreParts& parts, const PublishRequest& request,
 Status set_tag(StoreParts& parts, std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                const Author& by = {});
 Status describe(StoreParts& parts, std::string_view model, std::uint64_t number, const DescriptionChange& change);
-Status rename_model(StoreParts& parts, std::string_view model, std::string_view to);
+Status protect_tag(StoreParts& parts, std::string_view model, std::string_view tag, bool on, const Author& by);
+Status rename_model(StoreParts& parts, std::string_view model, std::string_view to, const Author& by = {});
 Result<std::size_t> remove_versions(StoreParts& parts, std::span<const VersionName> versions, Tagged tagged,
                                     const Author& by = {});
 Status pin(StoreParts& parts, std::string_view model, std::uint64_t number, bool pinned);

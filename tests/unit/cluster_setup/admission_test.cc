@@ -97,6 +97,16 @@ TEST_CASE("a clock that is too far off is refused, in both directions") {
   CHECK(gate.refusal(request).first == 503);
 }
 
+TEST_CASE("nobody joins while the cluster accepts a key that it does not use yet") {
+  Gate gate;
+  write_file(gate.area / "cluster.key.next", std::string(32, 'n'));
+  const auto [status, error] = gate.refusal(gate.request(gate.token_key));
+  CHECK(status == 503);
+  CHECK(has(error, "the cluster changes its key; run this command again"));
+  std::filesystem::remove(gate.area / "cluster.key.next");
+  CHECK_FALSE(has(gate.refusal(gate.request(gate.token_key)).second, "changes its key"));
+}
+
 TEST_CASE("a request that is no request is refused") {
   Gate gate;
   for (const char* const body : {"", "{", "[]", "null", "{}", R"({"protocol":1})", "\xff"})

@@ -96,7 +96,7 @@ TEST_CASE("other texts are no tokens") {
 TEST_CASE("a token without uses, or to no place, is refused") {
   CHECK_FALSE(parse_token(token_text(a_token("10.0.0.1:4712", 0))).ok());
   for (const char* const place : {"", "10.0.0.1", ":4712", "10.0.0.1:0", "10.0.0.1:65536", "a b:1", "a/b:1", "a@b:1",
-                                  "fe80::1:1", "[]:1", "-x:1", "10.0.0.1:4712\n"})
+                                  "fe80::1:1", "[]:1", "[host]:1", "-x:1", "10.0.0.1:4712\n"})
     CHECK_FALSE(make_token({digest_of(7), place, kExpires, 1}, digest_of(9)).ok());
 }
 

@@ -63,8 +63,8 @@ gc = "root"
   CHECK(config->drafts_keep == std::chrono::seconds(90));
   CHECK(config->etcd.endpoints == std::vector<std::string>{"http://a:2379", "http://b:2379"});
   CHECK(config->etcd.prefix == "/x");
-  CHECK(config->publish.users.contains(12));
-  CHECK(config->publish.groups.contains(34));
+  CHECK(config->publish.others.users.contains(12));
+  CHECK(config->publish.others.groups.contains(34));
   CHECK(config->gc.users.contains(0));
 }
 
@@ -148,6 +148,17 @@ TEST_CASE("mistakes are named with their line") {
            {"store = '/s'\nlog_level = 'info,disk=debug'", ":2: log_level: expected debug, info, warning or error"},
            {"store = '/s'\norigin = '/o'", "origin: expected etcd.endpoints with it"},
            {"[control.publish]\nx = 1", ": control.publish: expected texts"},
+           {"store = '/s'\ngrant = 'team/'", ":2: grant: expected tables [[grant]]"},
+           {"store = '/s'\n[[grant]]\npublish = ['root']", ":2: grant: expected prefix = \"NAMES/\""},
+           {"store = '/s'\n[[grant]]\nprefix = 'a/'\ngc = ['root']", ":4: unknown key grant.gc"},
+           {"store = '/s'\n[[grant]]\nprefix = 'a/'", ":2: grant: expected a prefix, then publish="},
+           {"store = '/s'\n[[grant]]\nprefix = '7'\npublish = 'root'", ":2: grant: expected a model's name, or the"},
+           {"store = '/s'\n[[grant]]\nprefix = 'a/'\npublish = ['a b']",
+            ":4: grant.publish: expected users and @GROUPS"},
+           {"store = '/s'\n[[grant]]\nprefix = 'a/'\nremove = ['no-such-user']",
+            ":2: grant: the grant of remove for \"a/\": no user"},
+           {"store = '/s'\n[[grant]]\nprefix = 'a/'\npublish = 'root'\n[[grant]]\nprefix = 'a/'\npublish = 'root'",
+            ":2: grant: expected each prefix once, got \"a/\" again"},
            {"store = \"/s", ":1: "},
            {"", "store: expected the directory"}}) {
     const auto config = config_of(mistake.first);
@@ -157,6 +168,32 @@ TEST_CASE("mistakes are named with their line") {
     CHECK(config.error().code == Errc::invalid);
     CHECK(config.error().message.find(mistake.second) != std::string::npos);
   }
+}
+
+TEST_CASE("rights may differ by the names of models") {
+  const auto config = config_of(R"(
+store = "/s"
+[[grant]]
+prefix = "team-a/"
+publish = ["@0", 1001]
+remove = []
+[[grant]]
+prefix = "base"
+remove = "1002"
+[control]
+publish = [1003]
+)");
+  REQUIRE(config.ok());
+  CHECK(config->publish.of("team-a/x").users.contains(1001));
+  CHECK(config->publish.of("team-a/x").groups.contains(0));
+  CHECK(config->publish.of("team-a/x").setting == "the grant of publish for \"team-a/\"");
+  CHECK(config->publish.of("base").users.contains(1003));  // the rule for base says nothing about this right
+  CHECK(config->publish.of("base").setting == "control.publish");
+  CHECK(config->remove.of("base/x").users.contains(1002));
+  CHECK(config->remove.of("team-a/x").users.empty());
+  const auto option = make_config({{"store", {{"/s"}, ""}}, {"grant", {{"team/ publish=1001"}, "--grant"}}});
+  REQUIRE(option.ok());
+  CHECK(option->publish.of("team/x").users.contains(1001));
 }
 
 TEST_CASE("a location is a short word of ASCII") {

@@ -53,6 +53,7 @@ class FirstBytes final : public IncomingFiles {
 struct World {
   HeldHub* hub = nullptr;
   FirstBytes files;
+  const std::string stored = files.content;
   std::atomic<bool> cancelled = false;
   std::unique_ptr<Upstream> upstream;
   HubFile file{"m.bin", files.content.size(), std::string(40, 'a'), sha256(as_bytes(files.content))};
@@ -65,7 +66,7 @@ struct World {
   ArrivingContent content() {
     return ArrivingContent({*upstream, files, kSource, file,
                             [this](std::uint64_t offset, std::span<std::byte> out) -> Result<std::size_t> {
-                              const auto part = as_bytes(files.content).subspan(offset);
+                              const auto part = as_bytes(stored).subspan(offset);
                               const std::size_t got = std::min(part.size(), out.size());
                               std::ranges::copy(part.first(got), out.begin());
                               return got;
@@ -121,6 +122,24 @@ TEST_CASE("a wrong byte anywhere keeps the last one back") {
     CHECK(World::read(content, from, world.file.size - 1).ok());
     std::byte last{};
     CHECK(content.read(world.file.size - 1, std::span(&last, 1)).error().code == Errc::corrupt);
+  }
+}
+
+TEST_CASE("a wrong byte that the pull had, and the store has not, keeps the last one back") {
+  for (const std::uint64_t from : {std::uint64_t{0}, std::uint64_t{900}}) {
+    for (const bool wrong : {true, false}) {
+      World world;
+      if (wrong) world.files.content[1000] ^= 1;
+      world.files.count = 2000;
+      ArrivingContent content = world.content();
+      CHECK(must(World::read(content, from, 2000)).size() == 2000 - from);
+      world.hub->ended = true;  // it has received the bytes again, and has published the file
+      CHECK(World::read(content, 2000, world.file.size - 1).ok());
+      std::byte last{};
+      const auto end = content.read(world.file.size - 1, std::span(&last, 1));
+      CHECK(end.ok() == !wrong);
+      if (!end.ok()) CHECK(end.error().code == Errc::corrupt);
+    }
   }
 }
 

@@ -92,5 +92,35 @@ TEST_CASE("orders that do not fit to the keys of a node change nothing") {
   CHECK(files.names() == std::vector{next.name, files.first.name});
 }
 
+TEST_CASE("a node knows the key that it has made for a change, until the change ends") {
+  const Files files;
+  const KeyOrder next = new_key_order();
+  CHECK(files.state().changing().empty());
+  REQUIRE(note_made_key(files.file, next.name).ok());
+  REQUIRE(change_key_files(files.file, next).ok());
+  CHECK(files.state().changing() == next.name);
+  CHECK(files.state().made == next.name);
+  REQUIRE(files.step(KeyStep::use, next.name).ok());
+  CHECK(files.state().changing() == next.name);
+  CHECK(files.state().made == next.name);
+  REQUIRE(files.step(KeyStep::forget, files.first.name).ok());
+  CHECK(files.state().changing().empty());
+  CHECK(!files.has(".made"));
+  const KeyOrder others = new_key_order();
+  REQUIRE(change_key_files(files.file, others).ok());  // ordered by a node that holds the old key
+  CHECK(files.state().changing() == others.name);
+  CHECK(files.state().made.empty());
+}
+
+TEST_CASE("a record of a made key that others can write is refused") {
+  const Files files;
+  REQUIRE(note_made_key(files.file, new_key_order().name).ok());
+  REQUIRE(::chmod((files.file + ".made").c_str(), 0644) == 0);
+  CHECK(read_key_state(files.file).error().code == Errc::permission);
+  REQUIRE(::chmod((files.file + ".made").c_str(), 0600) == 0);
+  testing::write_file(files.file + ".made", "no name");
+  CHECK(files.state().made.empty());
+}
+
 }  // namespace
 }  // namespace weft::net

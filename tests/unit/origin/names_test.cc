@@ -16,8 +16,8 @@ CatalogRecord tag(std::uint64_t number, std::uint64_t time_ns, std::uint64_t rev
   return {MirroredTag{"m", "t", number, time_ns, revision}, std::move(cluster)};
 }
 
-std::uint64_t last(std::vector<CatalogRecord> records) {
-  return last_of(std::move(records)).number;
+std::uint64_t last(const std::vector<CatalogRecord>& records) {
+  return last_of(records).number;
 }
 
 VersionRow version(std::string model, std::uint64_t number, std::uint64_t time_ns, std::vector<ParentRef> parents) {
@@ -53,11 +53,12 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   const auto read = decode_catalog_event(encode_catalog_event(row, "one"), "test");
   REQUIRE(read.ok());
   CHECK(std::get<VersionRow>(read->event).message == "text");
-  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}};
+  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}, "bob"};
   const auto tagged = decode_catalog_event(encode_catalog_event(tag, "one"), "test");
   REQUIRE(tagged.ok());
   CHECK(std::get<MirroredTag>(tagged->event).revision == 4);
   CHECK(std::get<MirroredTag>(tagged->event).by == tag.by);
+  CHECK(std::get<MirroredTag>(tagged->event).owner == "bob");
   CHECK(tagged->cluster == "one");
   CHECK(catalog_event_name(tagged->event, "one").ends_with(".tag"));
   CHECK(catalog_event_name(tagged->event, "one") != catalog_event_name(tagged->event, "other"));
@@ -124,13 +125,23 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decode_catalog_event(seal_record(RecordKind::catalog_tag, as_bytes("not a table")), "test").ok());
 }
 
-TEST_CASE("the last record of a tag counts, even if clocks differ by minutes") {
+TEST_CASE("the last record of a tag counts, even if clocks differ by hours") {
   CHECK(last({tag(1, 10, 1), tag(2, 20, 2), tag(0, 21, 3)}) == 0);
   CHECK(last({tag(0, 21, 3), tag(2, 20, 2), tag(1, 10, 1)}) == 0);
-  CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);                // the clock of the second node is slow
-  CHECK(last({tag(1, 10 * kMinute, 1), tag(2, 1, 2)}) == 1);           // the registry was reset
+  CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);             // the clock of the second node is slow
+  CHECK(last({tag(1, 61 * kMinute, 1), tag(2, kMinute, 2)}) == 2);  // the clock of the first is an hour ahead
+  CHECK(last({tag(2, kMinute, 2), tag(1, 61 * kMinute, 1), tag(0, 2 * kMinute, 3)}) == 0);
+  CHECK(last({tag(1, 61 * kMinute, 0), tag(2, kMinute, 0)}) == 1);     // without revisions
   CHECK(last({tag(1, kMinute, 1, "two"), tag(2, 1, 2, "one")}) == 1);  // the records are of two registries
   CHECK(last({tag(2, 1, 9), tag(1, kMinute, 7), tag(0, kMinute + 1, 8)}) == 2);
+}
+
+TEST_CASE("a registry that was filled from the origin follows the one before, whatever the clocks say") {
+  const CatalogRecord before = tag(1, 61 * kMinute, 90), earlier = tag(3, 1, 80);
+  CHECK(last({earlier, before, tag(1, 61 * kMinute, 5, "new")}) == 1);
+  CHECK(last({earlier, before, tag(1, 61 * kMinute, 5, "new"), tag(2, 2 * kMinute, 6, "new")}) == 2);
+  CHECK(last({tag(2, 2 * kMinute, 6, "new"), tag(1, 61 * kMinute, 5, "new"), before, earlier}) == 2);
+  CHECK(last({earlier, before, tag(2, 2 * kMinute, 6, "other")}) == 1);
 }
 
 TEST_CASE("versions come by time, numbers of a model ascending, parents first") {

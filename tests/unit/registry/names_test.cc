@@ -235,6 +235,49 @@ TEST_CASE("names: tags move, go, and go with their version") {
   CHECK_FALSE(tag_of(c, "a", "best"));
 }
 
+TEST_CASE("names: a protected tag is changed by its owner and by authors who are not bound, on every way") {
+  Cluster c;
+  const Author alice{"alice", "node1", true}, bob{"bob", "node2", true}, root{"root", "node2"};
+  must_publish(c, wish("a", 1, {"best"}));
+  must_publish(c, wish("a", 2));
+  const RegistryTag before = record_of(c, "a", "best");
+  CHECK(c.names.protect_tag("a", "none", true, alice).error().code == Errc::not_found);
+  REQUIRE(c.names.protect_tag("a", "best", true, alice).ok());
+  CHECK(record_of(c, "a", "best").owner == "alice");
+  CHECK(record_of(c, "a", "best").time_ns == before.time_ns);
+  REQUIRE(c.names.protect_tag("a", "best", true, root).ok());  // it is protected already
+  CHECK(record_of(c, "a", "best").owner == "alice");
+
+  const Result<std::uint64_t> refused = c.names.set_tag("a", "best", 2, bob);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == Errc::permission);
+  CHECK(refused.error().message ==
+        "a@best: user bob may not change this tag: it is protected; expected alice, root or weftd's user");
+  CHECK(c.names.set_tag("a", "best", {}, bob).error().code == Errc::permission);
+  CHECK(c.names.protect_tag("a", "best", false, bob).error().code == Errc::permission);
+  CHECK(c.names.remove_version("a", 1, {Tagged::removed, {}, bob}).error().code == Errc::permission);
+  PublishWish moves = wish("a", 3, {"best", "new"});
+  moves.by = bob;
+  CHECK(c.names.publish(moves).error().code == Errc::permission);
+  PublishWish repeats = wish("a", 2, {"best"});
+  repeats.by = bob;
+  CHECK(c.names.publish(repeats).error().code == Errc::permission);
+  CHECK(tag_of(c, "a", "best") == 1);
+  CHECK(!tag_of(c, "a", "new"));
+  CHECK(must_publish(c, wish("a", 4)) == 3);  // the refused publish has used no number
+
+  moves.by = alice;
+  CHECK(must_publish(c, moves) == 4);
+  CHECK(record_of(c, "a", "best").owner == "alice");
+  REQUIRE(c.names.set_tag("a", "best", 2, root).ok());
+  CHECK(record_of(c, "a", "best").owner == "alice");
+  REQUIRE(c.names.protect_tag("a", "best", false, alice).ok());
+  CHECK(c.names.set_tag("a", "best", 1, bob).ok());
+  REQUIRE(c.names.protect_tag("a", "best", true, alice).ok());
+  REQUIRE(c.names.set_tag("a", "best", {}, alice).ok());
+  CHECK(c.names.set_tag("a", "best", 1, bob).ok());  // a deletion ends the protection
+}
+
 TEST_CASE("names: a tag's record says who set or deleted it, and a deletion is later than the tag") {
   Cluster c;
   PublishWish tagged = wish("a", 1, {"t"});

@@ -161,6 +161,8 @@ TEST_CASE("records: facts survive encoding") {
   CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
   const Author alice{"alice", "node1"};
   CHECK(open_tag(seal(RegistryTag{0, 6, alice}, "t/a@b"), "t/a@b")->by == alice);
+  CHECK(open_tag(seal(RegistryTag{1, 6, alice, "bob"}, "t/a@b"), "t/a@b")->owner == "bob");
+  CHECK_FALSE(open_tag(seal(RegistryTag{1, 6, alice, "two\nlines"}, "t/a@b"), "t/a@b").ok());
   CHECK(open_meta(seal(RegistryMeta{kRegistryFormat, kNode, 6}, "meta"), "meta")->cluster == kNode);
 }
 

@@ -229,6 +229,38 @@ TEST_CASE("tags move, go, and must name a live version") {
   CHECK(store->snapshot().value()->tags(model).value().rows.empty());
 }
 
+TEST_CASE("a protected tag is changed by its owner and by authors who are not bound, on every way") {
+  TestStore test;
+  auto store = open_store(test.path);
+  const Author alice{"alice", "", true}, bob{"bob", "", true}, root{"root", ""};
+  const ModelId model = must_publish(*store, "m", {{1}}, {{}, {"t"}}).version.model;
+  must_publish(*store, "m", {{2}});
+  const auto tag = [&] { return must(must(store->snapshot())->tag(model, "t")); };
+  const std::uint64_t set_ns = tag().time_ns;
+  CHECK(store->protect_tag("m", "u", true, alice).error().code == Errc::not_found);
+  must(store->protect_tag("m", "t", true, alice));
+  CHECK(tag().owner == "alice");
+  CHECK(tag().time_ns == set_ns);
+  const VersionName first{"m", 1};
+  CHECK(store->set_tag("m", "t", 2, bob).error().code == Errc::permission);
+  CHECK(store->set_tag("m", "t", {}, bob).error().code == Errc::permission);
+  CHECK(store->protect_tag("m", "t", false, bob).error().code == Errc::permission);
+  CHECK(store->rename_model("m", "n", bob).error().code == Errc::permission);
+  CHECK(store->remove_versions({&first, 1}, Tagged::removed, bob).error().code == Errc::permission);
+  CHECK(tag().number == 1);
+  must(store->set_tag("m", "t", 2, root));
+  CHECK(tag().owner == "alice");
+  must(store->rename_model("m", "n", alice));
+  CHECK(tag().owner == "alice");
+  FsckOptions rebuild;
+  rebuild.rebuild = true;
+  must(store->fsck(rebuild, decode, no_progress()));
+  CHECK(tag().owner == "alice");
+  must(store->protect_tag("n", "t", false, alice));
+  must(store->set_tag("n", "t", 1, bob));
+  CHECK(must(store->fsck({}, decode, no_progress())).problems.empty());
+}
+
 TEST_CASE("the changes of tags are listed with their authors, newest first, and stay when tags and versions go") {
   TestStore test;
   auto store = open_store(test.path);

@@ -213,7 +213,7 @@ void dump_model(std::string& out, Snapshot& snapshot, const ModelRow& model, boo
                      model.next_number, model.latest, model.ino, model.latest_ino, model.created_ns, model.changed_ns);
   out += fmt::format(" distinct {}\n", must(snapshot.distinct(model.id)).rows);
   for (const TagRow& tag : must(snapshot.tags(model.id)).rows)
-    out += fmt::format(" tag {} {} {} {}\n", tag.name, tag.number, tag.ino, tag.time_ns);
+    out += fmt::format(" tag {} {} {} {} {}\n", tag.name, tag.number, tag.ino, tag.time_ns, tag.owner);
   for (const TagMove& move : must(snapshot.tag_moves(model.id)).rows)
     out += fmt::format(" move {} {} {} {} {} {}\n", move.name, move.before, move.number, move.time_ns, move.by.user,
                        move.by.node);

@@ -127,16 +127,19 @@ TEST_CASE("the changes of tags have the authors and times that the registry says
          {record("a", 1, {{1}}), record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredTag{"a", "x", 1, 5, 1},
           MirroredTag{"a", "x", 2, 20, 2, {"alice", "n1"}}, MirroredTag{"a", "y", 1, 30, 3, {"alice", "n1"}},
           MirroredTag{"a", "y", 0, 40, 4, {"bob", "n2"}}, MirroredTag{"a", "z", 1, 50, 5},
-          MirroredTag{"a", "z", 0, 0, 6}, MirroredTag{"a", "w", 3, 60, 7}, gone, lost},
-         8);
+          MirroredTag{"a", "z", 0, 0, 6}, MirroredTag{"a", "w", 3, 60, 7}, gone, lost,
+          MirroredTag{"a", "v", 1, 5, 8, {"alice", "n1"}}, MirroredTag{"a", "v", 1, 5, 9, {"alice", "n1"}, "alice"}},
+         9);
   std::vector<std::string> moves;
   auto snapshot = must(test.store->snapshot());
   for (const TagMove& move : must(snapshot->tag_moves(must(snapshot->model("a")).id)).rows)
     moves.push_back(fmt::format("{} {} {} {} {}@{}", move.name, move.before, move.number, move.time_ns, move.by.user,
                                 move.by.node));
+  CHECK(must(snapshot->tag(must(snapshot->model("a")).id, "v")).owner == "alice");
   snapshot.reset();
-  CHECK(moves == std::vector<std::string>{"w 3 0 80 @n4", "x 2 0 70 carol@n3", "w 0 3 60 @", "z 1 0 51 @", "z 0 1 50 @",
-                                          "y 1 0 40 bob@n2", "y 0 1 30 alice@n1", "x 1 2 20 alice@n1", "x 0 1 5 @"});
+  CHECK(moves == std::vector<std::string>{"v 0 1 5 alice@n1", "w 3 0 80 @n4", "x 2 0 70 carol@n3", "w 0 3 60 @",
+                                          "z 1 0 51 @", "z 0 1 50 @", "y 1 0 40 bob@n2", "y 0 1 30 alice@n1",
+                                          "x 1 2 20 alice@n1", "x 0 1 5 @"});
   std::string before = dump(*test.store, false);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   test.close();
