@@ -45,7 +45,7 @@ Result<PublishOutcome> commit_publish(StoreParts& parts, const PublishRequest& r
   PublishOutcome outcome;
   WEFT_CHECK(parts.index.commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
     outcome = {};
-    WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
+    WEFT_TRY(std::optional<VersionRow> same, same_as(txn, request, manifest));
     if (same) {
       outcome.version = *same;
       WEFT_TRY(outcome.in_memory, has_note(txn, kInMemory, same->id));
