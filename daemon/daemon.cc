@@ -122,6 +122,7 @@ class Daemon {
     if (peers_) add_peer_figures(figures_, *peers_);
     add_pull_figures(figures_, *parts_);
     serve_imports(*server_, *parts_);
+    serve_bundles(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_restore(*server_, *parts_);
