@@ -5,6 +5,7 @@
 #ifdef WEFT_CLUSTER
 #include "cli/cluster/cluster_commands.h"
 #endif
+#include "cli/transfer/transfer_commands.h"
 
 namespace weft {
 
@@ -14,27 +15,29 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,          &kInfoCommand,        &kMountCommand,        &kUmountCommand,       &kTagCommand,
-      &kNoteCommand,        &kMvCommand,          &kDiffCommand,         &kLogCommand,          &kLineageCommand,
-      &kFindCommand,        &kMatchCommand,       &kAdviseCommand,       &kExportCommand,       &kRmCommand,
-      &kUndeleteCommand,    &kGcCommand,          &kDuCommand,           &kFsckCommand,         &kScrubCommand,
-      &kStatusCommand,      &kCacheCommand,       &kPinCommand,          &kUnpinCommand,        &kInitCommand,
-      &kKeygenCommand,      &kCompletionCommand,  &kPeersCommand,        &kPrefetchCommand,     &kEvictCommand,
-      &kStageOutCommand,    &kRestoreCommand,     &kWaitCommand,         &kWatchCommand,        &kCarryCommand,
+      &kLsCommand,           &kInfoCommand,        &kMountCommand,        &kUmountCommand,       &kTagCommand,
+      &kNoteCommand,         &kMvCommand,          &kDiffCommand,         &kLogCommand,          &kLineageCommand,
+      &kFindCommand,         &kMatchCommand,       &kAdviseCommand,       &kExportCommand,       &kBundleCreateCommand,
+      &kBundleImportCommand, &kBundleListCommand,  &kRmCommand,           &kUndeleteCommand,     &kGcCommand,
+      &kDuCommand,           &kFsckCommand,        &kScrubCommand,        &kStatusCommand,       &kCacheCommand,
+      &kPinCommand,          &kUnpinCommand,       &kInitCommand,         &kKeygenCommand,       &kCompletionCommand,
+      &kPeersCommand,        &kPrefetchCommand,    &kEvictCommand,        &kStageOutCommand,     &kRestoreCommand,
+      &kWaitCommand,         &kWatchCommand,       &kCarryCommand,
 #ifdef WEFT_CLUSTER
-      &kClusterInitCommand, &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
+      &kClusterInitCommand,  &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
 #endif
       &kDebugCommand};
   return kAll;
 }
 
 std::span<const CommandGroup> all_groups() {
+  static constexpr CommandGroup kGroups[] = {
+      {"bundle", "move versions between stores in a file, or back up a store"},
 #ifdef WEFT_CLUSTER
-  static constexpr CommandGroup kGroups[] = {{"cluster", "make a cluster, add or remove this node, change the key"}};
-  return kGroups;
-#else
-  return {};
+      {"cluster", "make a cluster, add or remove this node, change the key"},
 #endif
+  };
+  return kGroups;
 }
 
 const CommandGroup* group_named(std::string_view name) {
