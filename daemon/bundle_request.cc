@@ -30,7 +30,7 @@ Result<Fd> open_by_client(control::Call& call, const std::string& name) {
   return std::move(failure.error);
 }
 
-// Publishes a version, and waits until it is on the disk if it relies on one that is in memory.
+// A version that relies on one in memory is in memory too: waits until both are on the disk.
 Result<PublishOutcome> publish(Import& import, const PublishRequest& version, CallProgress& progress,
                                DaemonParts& parts) {
   WEFT_TRY(PublishOutcome outcome, parts.registry.publish(import, version));

@@ -125,8 +125,9 @@ class Importing {
       others.push_back(fmt::format("{}, which is a {} there", row.model_name, kind_name(model->kind)));
       return There::no;
     }
-    WEFT_TRY(const auto known, if_there(now.version(model->id, row.number)));
-    if (!known) return There::no;
+    const auto known = now.version(model->id, row.number);
+    if (!known.ok() && known.error().code == Errc::not_found) return There::no;
+    if (!known.ok()) return known.error();
     if (known->manifest != row.manifest) others.push_back(spec_of(row));
     return known->removed ? There::removed : There::live;
   }
@@ -160,7 +161,7 @@ class Importing {
     if (options_.dry_run) return {};
     std::uint64_t total = 0;
     for (const std::size_t index : missing_)
-      for (const ReceivedFile& file : received.files(index))
+      for (const BundledFile& file : received.files(index))
         for (const ContentId& id : file.blobs) total += id.length;
     progress_.phase("publishing");
     progress_.total(total);
@@ -174,8 +175,8 @@ class Importing {
   Status publish(std::size_t index, const ReceivedBundle& received) {
     const VersionRow& row = row_of(index);
     WEFT_TRY(const auto import, store_.begin_import(Durability::local));
-    const std::vector<ReceivedFile> files = received.files(index);
-    for (const ReceivedFile& file : files) WEFT_CHECK(add(*import, file));
+    const std::vector<BundledFile> files = received.files(index);
+    for (const BundledFile& file : files) WEFT_CHECK(add(*import, file));
     PublishRequest request;
     request.model = row.model_name;
     request.given = row;
@@ -185,12 +186,12 @@ class Importing {
       WEFT_TRY(request.content, content_decoder()(manifest));
     }
     WEFT_CHECK(target_.publish ? target_.publish(*import, request) : import->publish(request));
-    for (const ReceivedFile& file : files) WEFT_CHECK(remove_file(file.path));
+    for (const BundledFile& file : files) WEFT_CHECK(remove_file(file.path));
     return {};
   }
 
-  // The file becomes a pack as it is, if this process may give it to the store.
-  Status add(Import& import, const ReceivedFile& file) {
+  // Adds a file. The file becomes a pack as it is if this process may give the file to the store.
+  Status add(Import& import, const BundledFile& file) {
     std::vector<Range> ranges;
     for (const ContentId& id : file.blobs)
       ranges.push_back({ranges.empty() ? 0 : ranges.back().offset + ranges.back().length, id.length});

@@ -134,8 +134,8 @@ Status ReceivedBundle::read_blob(BundleSource& source, const ContentId& id, cons
   return tree_root(id.length, chunks) == id.root ? Status{} : Status{not_its_digest(where, "a blob")};
 }
 
-std::vector<ReceivedFile> ReceivedBundle::files(std::size_t version) const {
-  std::vector<ReceivedFile> files;
+std::vector<BundledFile> ReceivedBundle::files(std::size_t version) const {
+  std::vector<BundledFile> files;
   for (auto at = written_.lower_bound({version, 0}); at != written_.end() && at->first.version == version; ++at)
     files.push_back({path_of(at->first), at->second});
   return files;

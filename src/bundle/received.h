@@ -24,7 +24,7 @@
 namespace weft {
 
 // A file of blobs, one after another, which the import of a version adds as one source.
-struct ReceivedFile {
+struct BundledFile {
   SafePath path;
   std::vector<ContentId> blobs;
 };
@@ -47,7 +47,7 @@ class ReceivedBundle {
   const std::vector<ContentId>& lacking(std::size_t version) const { return lacking_.at(version); }
   // Of a wanted version: its encoded manifest, and the files with the blobs that no earlier wanted version has.
   Result<std::vector<std::byte>> manifest(std::size_t version) const;
-  std::vector<ReceivedFile> files(std::size_t version) const;
+  std::vector<BundledFile> files(std::size_t version) const;
 
  private:
   // The file that takes a blob: the published file, of a wanted version, that has the blob first.

@@ -1,5 +1,5 @@
-// Bundles: chosen versions of a store, in one file or in a directory, that another store takes over with their numbers,
-// tags, texts, times and parents (src/bundle). weft-store.5 describes the bytes.
+// Bundles (bundle/create.cc, bundle/import.cc): chosen versions of a store, in one file or in a directory. Another
+// store takes them over with their numbers, tags, texts, times and parents. weft-store.5 describes the bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct BundleList;  // diskformat/bundle_list.h
 
 struct BundleOptions {
   std::vector<std::string> specs;  // MODEL[@V]; with `all` or `tagged` also MODEL alone for several versions
-  bool all = false;                // all versions of the models, or of the store if there is no spec
-  bool tagged = false;             // the same, of those that have a tag
+  bool all = false;                // takes all versions of the models; without a spec, of the store
+  bool tagged = false;             // the models and the store as with `all`, but only tagged versions
   std::string since;               // an earlier bundle of this store: leaves out bytes that it has; "": none
   bool directory = false;          // makes a directory, not a file
 };
@@ -56,14 +56,14 @@ struct BundleImportOptions {
 };
 struct BundleImportReport {
   std::string uuid;
-  std::uint64_t versions = 0;     // chosen, of which
-  std::uint64_t imported = 0;     // the store did not have (with dry_run: would be imported)
-  std::uint64_t known = 0;        // it had already
+  std::uint64_t versions = 0;     // chosen versions: the sum of the two below
+  std::uint64_t imported = 0;     // versions that the store lacked; a dry run has not imported them
+  std::uint64_t known = 0;        // versions that the store had
   std::uint64_t tags = 0;         // tags that were set or moved
   std::uint64_t bytes = 0;        // verified bytes of the bundle
   std::vector<std::string> left;  // tags that lead elsewhere and versions that were removed here, one line each
 };
-// What an import changes in a store.
+// The store of an import, with the functions that change the store.
 struct BundleTarget {
   Store& store;
   Publish publish;  // empty: Import::publish

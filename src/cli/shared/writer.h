@@ -18,8 +18,6 @@ class StoreWriter {
   virtual ~StoreWriter() = default;
   // Imports as run_import() does. Without a daemon, creates a missing store, and removes it if the import fails.
   virtual Result<ImportReport> import(const ImportOptions& options) = 0;
-  // Takes versions of a bundle over as weft::import_bundle() does. Creates a missing store as import() does.
-  virtual Result<BundleImportReport> import_bundle(const BundleFiles& files, const BundleImportOptions& options) = 0;
   virtual Result<VersionName> tag(const TagRequest& request) = 0;
   virtual Result<VersionName> note(const NoteRequest& request) = 0;  // returns the version
   virtual Status rename(const RenameRequest& request) = 0;
@@ -35,6 +33,8 @@ class StoreWriter {
   // open to read. Returns a line for each blob that stays damaged: DamagedBlob::what, then the reason.
   virtual Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
                                                   std::vector<std::string> from) = 0;
+  // Takes versions of a bundle over as weft::import_bundle() does. Creates a missing store as import() does.
+  virtual Result<BundleImportReport> import_bundle(const BundleFiles& files, const BundleImportOptions& options) = 0;
 };
 
 std::unique_ptr<StoreWriter> make_local_writer(const Context& context);
