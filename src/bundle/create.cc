@@ -59,8 +59,8 @@ class Creating {
     if (several && options_.specs.empty())
       WEFT_CHECK(each_row(store_, list_models(), [&](const ModelRow& model) { return choose_of(model); }));
     if (rows_.empty()) return Error{Errc::not_found, "a bundle: expected at least one version, got none"};
-    // A version that was published later has a larger id, so parents come first.
-    std::ranges::sort(rows_, {}, &VersionRow::id);
+    // Parents come first. Versions of an earlier import have ids in another order, and keep their times.
+    std::ranges::sort(rows_, {}, [](const VersionRow& row) { return std::pair(row.time_ns, row.id); });
     return choose_tags();
   }
 
@@ -73,7 +73,7 @@ class Creating {
       }));
     }
     return each_row(store_, list_versions(model.id), [&](VersionRow row) -> Status {
-      if (!row.removed && (options_.all || tagged.contains(row.number))) add(std::move(row));
+      if (options_.all || (!row.removed && tagged.contains(row.number))) add(std::move(row));
       return {};
     });
   }
@@ -129,7 +129,6 @@ class Creating {
       WEFT_CHECK(list(row));
     }
     report_.uuid = list_.uuid;
-    report_.versions = list_.versions.size();
     report_.tags = list_.tags.size();
     encoded_ = encode_bundle_list(list_);
     if (encoded_.size() <= limits::kBundleListMax && list_.versions.size() <= limits::kBundleVersionsMax) return {};
@@ -139,7 +138,13 @@ class Creating {
                                             encoded_.size())};
   }
 
+  // Of a removed version, only its record is in the bundle.
   Status list(const VersionRow& row) {
+    if (row.removed) {
+      list_.versions.emplace_back().row = row;
+      return {};
+    }
+    ++report_.versions;
     WEFT_TRY(holds_.emplace_back(), store_.hold_version(row.id));
     WEFT_TRY(const auto reader, manifest_of(store_, resolver_, row));
     WEFT_TRY(const VersionContent content, content_decoder()(reader->bytes()));

@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "bundle/received.h"
 #include "bundle/source.h"
@@ -78,9 +79,11 @@ class Importing {
         }
       if (!found) return Error{Errc::not_found, fmt::format("{}: the bundle has no {}", files_.where, printable(spec))};
     }
-    for (std::size_t i = 0; i < list_.versions.size(); ++i)
-      if (!row_of(i).removed && (options_.specs.empty() || chosen.contains(i))) chosen_.push_back(i);
-    report_.versions = chosen_.size();
+    for (std::size_t i = 0; i < list_.versions.size(); ++i) {
+      if (!options_.specs.empty() && !chosen.contains(i)) continue;
+      chosen_.push_back(i);
+      if (!row_of(i).removed) ++report_.versions;
+    }
     return {};
   }
 
@@ -96,6 +99,19 @@ class Importing {
     });
   }
 
+  void count(std::size_t index, There there) {
+    const VersionRow& row = row_of(index);
+    if (there == There::no)
+      row.removed ? static_cast<void>(++report_.removed) : missing_.push_back(index);
+    else if (!row.removed)
+      ++report_.known;
+    if (there == There::removed && !row.removed)
+      report_.left.push_back(fmt::format("{}: it was removed in this store", spec_of(row)));
+    if (there == There::live && row.removed)
+      report_.left.push_back(
+          fmt::format("{}: it was removed in the store of the bundle, and stays here", spec_of(row)));
+  }
+
   // Finds the versions that the store lacks. Errc::exists names all that it has with another content.
   Status compare() {
     std::vector<std::string> others;
@@ -105,10 +121,7 @@ class Importing {
       WEFT_TRY(Snapshot* const now, renewed.get(2));
       WEFT_TRY(const There there, look_up(*now, row, others));
       there_.emplace(index, there);
-      if (there == There::no) missing_.push_back(index);
-      if (there != There::no) ++report_.known;
-      if (there == There::removed)
-        report_.left.push_back(fmt::format("{}: it was removed in this store", spec_of(row)));
+      count(index, there);
     }
     report_.imported = missing_.size();
     if (others.empty()) return {};
@@ -118,10 +131,16 @@ class Importing {
                              others.size() == 1 ? "" : fmt::format(" and {} more", others.size() - 1))};
   }
 
-  static Result<There> look_up(Snapshot& now, const VersionRow& row, std::vector<std::string>& others) {
+  Result<There> look_up(Snapshot& now, const VersionRow& row, std::vector<std::string>& others) {
     WEFT_TRY(const auto model, if_there(now.model(row.model_name)));
+    std::uint64_t& next = next_[row.model_name];
+    next = std::max(next, model ? model->next_number : 1);
+    if (row.number > next + limits::kSkippedNumbersMax)
+      return Error{Errc::invalid, fmt::format("{}: expected a number up to {}, got {}", spec_of(row),
+                                              next + limits::kSkippedNumbersMax, row.number)};
+    next = std::max(next, row.number + 1);
     if (!model) return There::no;
-    if (model->latest != 0 && model->kind != row.kind) {
+    if (!row.removed && model->latest != 0 && model->kind != row.kind) {
       others.push_back(fmt::format("{}, which is a {} there", row.model_name, kind_name(model->kind)));
       return There::no;
     }
@@ -165,11 +184,25 @@ class Importing {
         for (const ContentId& id : file.blobs) total += id.length;
     progress_.phase("publishing");
     progress_.total(total);
-    for (const std::size_t index : missing_) {
+    for (const std::size_t index : chosen_) {
+      if (there_.at(index) != There::no) continue;
       WEFT_CHECK(check_cancelled(progress_));
-      WEFT_CHECK(publish(index, received));
+      WEFT_CHECK(row_of(index).removed ? publish_removed(row_of(index)) : publish(index, received));
     }
     return {};
+  }
+
+  Status commit(Import& import, const PublishRequest& request) {
+    WEFT_CHECK(target_.publish ? target_.publish(import, request) : import.publish(request));
+    return {};
+  }
+
+  Status publish_removed(const VersionRow& row) {
+    WEFT_TRY(const auto import, store_.begin_import(Durability::local));
+    PublishRequest request;
+    request.model = row.model_name;
+    request.given = row;
+    return commit(*import, request);
   }
 
   Status publish(std::size_t index, const ReceivedBundle& received) {
@@ -185,7 +218,7 @@ class Importing {
       WEFT_CHECK(import->seal([&manifest](const auto& use) { return use(manifest); }));
       WEFT_TRY(request.content, content_decoder()(manifest));
     }
-    WEFT_CHECK(target_.publish ? target_.publish(*import, request) : import->publish(request));
+    WEFT_CHECK(commit(*import, request));
     for (const BundledFile& file : files) WEFT_CHECK(remove_file(file.path));
     return {};
   }
@@ -209,7 +242,8 @@ class Importing {
   Status set_tags() {
     std::set<VersionName> live;
     for (const std::size_t index : chosen_)
-      if (there_.at(index) != There::removed) live.insert({row_of(index).model_name, row_of(index).number});
+      if (there_.at(index) != There::removed && !row_of(index).removed)
+        live.insert({row_of(index).model_name, row_of(index).number});
     for (const MirroredTag& tag : list_.tags) {
       WEFT_CHECK(check_cancelled(progress_));
       if (!live.contains({tag.model, tag.number})) continue;
@@ -240,9 +274,10 @@ class Importing {
   const BundleImportOptions& options_;
   Progress& progress_;
   BundleList list_;
-  std::vector<std::size_t> chosen_;     // indexes in the list, ascending
-  std::vector<std::size_t> missing_;    // of these, versions that the store lacks
-  std::map<std::size_t, There> there_;  // of the chosen ones
+  std::vector<std::size_t> chosen_;            // indexes in the list, ascending
+  std::vector<std::size_t> missing_;           // of these, versions that the store lacks
+  std::map<std::size_t, There> there_;         // of the chosen ones
+  std::map<std::string, std::uint64_t> next_;  // by model: the next number, after the versions so far
   BundleImportReport report_;
 };
 

@@ -130,7 +130,8 @@ inline void fields(JsonFields& f, BundleEvent& m) {
   f("open", m.open);
 }
 inline void fields(JsonFields& f, BundleImportReport& m) {
-  f("bundle", m.uuid)("versions", m.versions)("imported", m.imported)("known", m.known)("tags", m.tags);
+  f("bundle", m.uuid)("versions", m.versions)("imported", m.imported)("known", m.known)("removed", m.removed);
+  f("tags", m.tags);
   f("bytes", m.bytes)("left", m.left);
 }
 

@@ -1,5 +1,6 @@
 #include "diskformat/bundle_list.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "base/alignment.h"
 #include "base/limits.h"
+#include "base/plain_text.h"
 #include "diskformat/catalog_record.h"
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
@@ -87,8 +89,12 @@ class ListReading {
     const std::string spec = spec_of(row);
     if (!versions_.emplace(VersionName{row.model_name, row.number}, row.removed).second)
       return corrupt_list(where_, fmt::format("{} is listed twice", spec));
-    if (row.time_ns > limits::kTimeNsMax || row.undeleted_ns > limits::kTimeNsMax)
+    if (std::max({row.time_ns, row.undeleted_ns, row.removed_ns}) > limits::kTimeNsMax)
       return corrupt_list(where_, fmt::format("{}: a time that is none", spec));
+    if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
+      return corrupt_list(where_, fmt::format("{}: a reason of a loss that no weft writes", spec));
+    for (const std::string& tag : row.removed_tags)
+      if (const Status named = check_key_tag(tag); !named.ok()) return corrupt_list(where_, named.error().message);
     version.manifest_bytes = in.manifest_bytes();
     if (version.manifest_bytes > limits::kManifestMax)
       return corrupt_list(where_, fmt::format("{}: its manifest: expected at most {} bytes, got {}", spec,

@@ -30,7 +30,7 @@ struct BundleOptions {
 };
 struct BundleReport {
   std::string uuid;
-  std::uint64_t versions = 0, tags = 0, blobs = 0, bytes = 0;
+  std::uint64_t versions = 0, tags = 0, blobs = 0, bytes = 0;  // without removed versions
 };
 // Writes a bundle to `path`, which must not exist, or a file to standard output if `path` is "-". It appears by a
 // rename, complete and synced. Verifies every byte that it reads. Errc::exists; Errc::absent: bytes are not on this
@@ -61,7 +61,8 @@ struct BundleImportReport {
   std::uint64_t known = 0;        // versions that the store had
   std::uint64_t tags = 0;         // tags that were set or moved
   std::uint64_t bytes = 0;        // verified bytes of the bundle
-  std::vector<std::string> left;  // tags that lead elsewhere and versions that were removed here, one line each
+  std::uint64_t removed = 0;      // records of removed versions that the store lacked
+  std::vector<std::string> left;  // tags that lead elsewhere, and versions that one store has removed; one line each
 };
 // The store of an import, with the functions that change the store.
 struct BundleTarget {

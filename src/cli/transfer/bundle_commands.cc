@@ -98,7 +98,7 @@ constexpr CommandInfo kImportInfo = {
         "weft bundle import bert.weft\n"
         "weft bundle import --dry-run bert.weft bert@3\n"
         "weft bundle import /backup/monday.weft --store /srv/weft\n",
-    .json = "{bundle, versions, imported, known, tags, bytes, left: [TEXT]}\n",
+    .json = "{bundle, versions, imported, known, removed, tags, bytes, left: [TEXT]}\n",
     .interrupted = "versions that were imported stay; the same command continues",
 };
 
@@ -162,7 +162,8 @@ class ListCommand final : public Command {
     list->since.empty() ? out.json.null() : out.json.value(list->since);
     out.json.member("created", utc_time(list->created_ns)).member("created_ns", list->created_ns);
     out.json.key("versions").begin_array();
-    for (const BundledVersion& version : list->versions) add(out, *list, version);
+    for (const BundledVersion& version : list->versions)
+      if (!version.row.removed) add(out, *list, version);
     out.json.end_array().end_object();
     out.end();
     if (!context.json && !list->since.empty()) context.note("its import needs the bundle " + list->since + " first");

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "catalog/apply.h"
+#include "catalog/mirroring.h"
 #include "catalog/plan.h"
 #include "packs/import.h"
 #include "store/publishing/memory_versions.h"
@@ -83,6 +84,29 @@ Result<PublishOutcome> publish_sealed(StoreParts& parts, const PublishRequest& r
   return outcome;
 }
 
+// Keeps the record of a version that another store has removed, so that its number is not used again.
+Result<PublishOutcome> publish_removed(StoreParts& parts, const VersionRow& given) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(const WriterLock lock, parts.index.lock());
+  MirrorSources sources;
+  sources.restores = true;
+  MirroredVersion removed;
+  removed.version = given;
+  removed.tags = given.removed_tags;
+  MirrorOutcome outcome;
+  WEFT_CHECK(parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+    outcome = {};
+    Mirroring mirroring(txn, sources, outcome);
+    WEFT_CHECK(mirroring.take(removed));
+    return mirroring.take_events();
+  }));
+  if (!outcome.problems.empty()) return Error{Errc::exists, outcome.problems.front()};
+  PublishOutcome published;
+  published.version = given;
+  published.made = outcome.applied > 0;
+  return published;
+}
+
 class StoreImport final : public Import {
  public:
   StoreImport(StoreParts& parts, std::unique_ptr<Importer> packs) : parts_(parts), packs_(std::move(packs)) {}
@@ -110,6 +134,7 @@ class StoreImport final : public Import {
   }
 
   Result<PublishOutcome> publish(const PublishRequest& request) override {
+    if (request.given && request.given->removed) return publish_removed(parts_, *request.given);
     WEFT_CHECK(seal_if_open(request));
     const std::unique_ptr<Importer> packs = std::move(packs_);
     return publish_sealed(parts_, request, *std::move(sealed_), *packs);
