@@ -91,6 +91,10 @@ class ListReading {
       return corrupt_list(where_, fmt::format("{} is listed twice", spec));
     if (std::max({row.time_ns, row.undeleted_ns, row.removed_ns}) > limits::kTimeNsMax)
       return corrupt_list(where_, fmt::format("{}: a time that is none", spec));
+    if (std::ranges::any_of(row.parents, [&](const ParentRef& parent) {
+          return parent.model == row.model_name && parent.number == row.number;
+        }))
+      return corrupt_list(where_, fmt::format("{}: it is its own parent", spec));
     if (row.lost.size() > limits::kMessageMax || !plain_text(row.lost, TextLines::one))
       return corrupt_list(where_, fmt::format("{}: a reason of a loss that no weft writes", spec));
     for (const std::string& tag : row.removed_tags)

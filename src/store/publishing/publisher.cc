@@ -93,13 +93,15 @@ Result<PublishOutcome> publish_removed(StoreParts& parts, const VersionRow& give
   MirroredVersion removed;
   removed.version = given;
   removed.tags = given.removed_tags;
+  const MirrorChange change = std::move(removed);
   MirrorOutcome outcome;
-  WEFT_CHECK(parts.index.commit_with_spare(lock, [&](Txn& txn) -> Result<Events> {
+  const auto make = [&](Txn& txn) -> Result<Events> {
     outcome = {};
     Mirroring mirroring(txn, sources, outcome);
-    WEFT_CHECK(mirroring.take(removed));
+    WEFT_CHECK(mirroring.take(change));
     return mirroring.take_events();
-  }));
+  };
+  WEFT_CHECK(parts.index.commit_with_spare(lock, make));
   if (!outcome.problems.empty()) return Error{Errc::exists, outcome.problems.front()};
   PublishOutcome published;
   published.version = given;

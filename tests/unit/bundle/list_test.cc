@@ -77,6 +77,7 @@ TEST_CASE("a list that contradicts itself is refused") {
   refused([](BundleList& bad) { bad.versions[1].row.model_name = "../a"; });
   refused([](BundleList& bad) { bad.versions[1].row.manifest = bad.versions[0].row.manifest; });
   refused([](BundleList& bad) { bad.versions[1].row.removed = true; });
+  refused([](BundleList& bad) { bad.versions[1].row.parents = {{"a", 2}}; });
   refused([](BundleList& bad) { bad.versions[1].row.time_ns = UINT64_MAX; });
   refused([](BundleList& bad) { bad.versions[1].manifest_bytes = UINT64_MAX; });
   refused([](BundleList& bad) { bad.versions[1].blobs = {blob(1)}; });
