@@ -17,14 +17,14 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kMemoryGuess = 256U << 20U;  // of one import, for ImportMemory
+constexpr std::uint64_t kBundleMemoryGuess = 256U << 20U;  // of one import, for ImportMemory
 // Longest wait for a client that is stopped, or whose file system hangs.
-constexpr auto kClientPatience = std::chrono::minutes(5);
-constexpr auto kCatchUpMax = std::chrono::seconds(10);
+constexpr auto kOpenPatience = std::chrono::minutes(5);
+constexpr auto kBundleCatchUpMax = std::chrono::seconds(10);
 
 Result<Fd> open_by_client(control::Call& call, const std::string& name) {
   WEFT_CHECK(call.event(encode_fields(BundleEvent{name})));
-  WEFT_TRY(control::Message message, call.next(kClientPatience));
+  WEFT_TRY(control::Message message, call.next(kOpenPatience));
   if (!message.fds.empty()) return std::move(message.fds.front());
   WEFT_TRY(OpenFailure failure, decode_fields<OpenFailure>(message.body));
   return std::move(failure.error);
@@ -43,8 +43,8 @@ Result<BundleImportReport> import_bundle(control::Call& call, const BundleImport
   WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
   CallProgress progress(call);
   WEFT_TRY(const auto share,
-           parts.import_memory.take(call.peer().uid, kMemoryGuess, [&progress] { return progress.cancelled(); }));
-  WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kCatchUpMax));
+           parts.import_memory.take(call.peer().uid, kBundleMemoryGuess, [&progress] { return progress.cancelled(); }));
+  WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kBundleCatchUpMax));
   const BundleFiles files{printable(request.where), request.directory,
                           [&call](const std::string& name) { return open_by_client(call, name); }};
   const BundleTarget target{

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kReadAtOnce = 8 * kDigestChunk;
+constexpr std::uint64_t kReceiveAtOnce = 8 * kDigestChunk;
 
 Error not_its_digest(const std::string& where, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}: expected the bytes of its digest, got others", where, what)};
@@ -120,9 +120,9 @@ Status ReceivedBundle::open_home(const Home& home) {
 Status ReceivedBundle::read_blob(BundleSource& source, const ContentId& id, const std::string& where,
                                  Progress& progress) {
   std::vector<Digest> chunks;
-  for (std::uint64_t at = 0; at < id.length; at += kReadAtOnce) {
+  for (std::uint64_t at = 0; at < id.length; at += kReceiveAtOnce) {
     WEFT_CHECK(check_cancelled(progress));
-    buffer_.resize(std::min(kReadAtOnce, id.length - at));
+    buffer_.resize(std::min(kReceiveAtOnce, id.length - at));
     WEFT_CHECK(source.read(buffer_));
     std::vector<Digest> some(chunk_count(buffer_.size()));
     sha256_chunks(buffer_, some);
