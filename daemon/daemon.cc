@@ -143,6 +143,7 @@ class Daemon {
     add_health_figures(figures_, *health_);
     add_mount_figures(figures_, mounts_);
     serve_imports(*server_, *parts_);
+    serve_bundles(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_restore(*server_, *parts_);

@@ -46,6 +46,7 @@ struct DaemonParts {
 };
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish
+void serve_bundles(control::Server& server, DaemonParts& parts);  // bundle
 void serve_pulls(control::Server& server, DaemonParts& parts);    // claim, pulled, adopt
 void add_pull_figures(Figures& figures, const DaemonParts& parts);
 // Runs gc. If etcd does not answer, or the manifest of a live version cannot be fetched, it frees all that no version

@@ -101,6 +101,8 @@ inline constexpr std::size_t kSourceTextMax = 1024;            // bytes of a tex
 inline constexpr std::size_t kSourceUrlsMax = 32;              // URLs that a version's source lists
 inline constexpr std::uint64_t kVersionNumberMax = 1U << 24U;  // versions of one model; each keeps its row for ever
 
+inline constexpr std::uint64_t kSkippedNumbersMax = 1U << 20U;  // before the number of a version of another store
+
 // Counters of a store, bounded by the bits that a mount's inode numbers have for them (vfs/numbers.h). A publish beyond
 // is refused.
 inline constexpr std::uint64_t kStoredInoMax = (1ULL << 57U) - 1;
@@ -156,6 +158,11 @@ inline constexpr std::size_t kBatchRows = 4096;
 // An origin.
 inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of weft-origin
 inline constexpr std::uint64_t kCatalogEventMax = 4U << 20U;     // bytes of one record of its journal
+
+// A bundle.
+inline constexpr std::uint64_t kBundleListMax = kRecordMax;    // bytes of its list
+inline constexpr std::size_t kBundleVersionsMax = 400'000;     // and as many tags
+inline constexpr std::uint64_t kBundleBytesMax = 1ULL << 62U;  // bytes of all blobs
 
 // A mount.
 inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;

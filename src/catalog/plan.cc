@@ -84,6 +84,41 @@ Status check_unused_name(Txn& txn, std::string_view name, const ModelRow& by) {
                                          renamed->name, kWanted)};
 }
 
+// Errc::exists: a version has or had this number, or a model that was renamed since had the name and used the number.
+Status check_unused_number(Txn& txn, std::string_view model_name, std::uint64_t number) {
+  const auto used = [&](std::string_view by) {
+    return Error{Errc::exists, fmt::format("{}: expected a number that no version has had, got one of {}",
+                                           spec_of(model_name, number), by)};
+  };
+  if (number == 0 || number > limits::kVersionNumberMax)
+    return Error{Errc::invalid, fmt::format("{}: expected a number from 1 to {}, got {}", model_name,
+                                            limits::kVersionNumberMax, number)};
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, model_name));
+  const std::uint64_t next = model ? model->next_number : 1;
+  if (number > next + limits::kSkippedNumbersMax)
+    return Error{Errc::invalid, fmt::format("{}: expected a number up to {} after the last one, got {} more",
+                                            model_name, limits::kSkippedNumbersMax, number - next)};
+  if (model && number < model->first_number) return used("a model that was renamed");
+  if (model) {
+    WEFT_TRY(const std::optional<VersionRow> known, find_version(txn, model->id, number));
+    return known ? Status{used(known->removed ? "a removed version" : "another version")} : Status{};
+  }
+  WEFT_TRY(const auto former, find_row<FormerNameRow>(txn, Table::former_names, model_name));
+  return former && number < former->next_number ? Status{used("a model that was renamed")} : Status{};
+}
+
+// Returns what another store's record says of the version itself, without that store's ids and states.
+VersionRow facts_of(VersionRow row) {
+  row.id = row.model = row.born = row.died = row.described = row.undeleted = row.renamed = row.renamed_ns = 0;
+  row.removed = false;
+  row.removed_ns = 0;
+  row.lost.clear();
+  row.removed_tags.clear();
+  row.publisher.clear();
+  for (ParentRef& parent : row.parents) parent.id = 0;
+  return row;
+}
+
 }  // namespace
 
 Status Allocator::check_room() const {
@@ -201,17 +236,23 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
   WEFT_CHECK(check_hides_none(txn, request.model));
   WEFT_CHECK(check_kind(txn, request.model, request.content.kind));
   VersionRow version;
-  WEFT_TRY(version.parents, plan_parents(txn, request.parents));
+  if (request.given) {
+    WEFT_CHECK(check_unused_number(txn, request.model, request.given->number));
+    version = facts_of(*request.given);
+  } else {
+    WEFT_TRY(version.parents, plan_parents(txn, request.parents));
+    version.time_ns = now_ns();
+    version.message = request.message;
+    version.source = request.source;
+    version.metrics = request.metrics;
+    version.elsewhere = request.elsewhere;
+  }
   version.model_name = request.model;
   version.manifest = manifest;
-  version.time_ns = now_ns();
   version.logical_bytes = request.content.logical_bytes;
   version.kind = request.content.kind;
-  version.message = request.message;
-  version.source = request.source;
-  version.metrics = request.metrics;
-  version.elsewhere = request.elsewhere;
   version.tensors = request.content.views.size();
+  version.tensor_bytes = 0;
   for (const auto& view : request.content.views) version.tensor_bytes += view.content.length;
   return version;
 }
@@ -228,6 +269,7 @@ Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const
   event.version.id = taken != nullptr ? taken->version : counters.next_version;
   if (taken != nullptr) event.version.time_ns = taken->time_ns;
   WEFT_CHECK(plan_model(txn, event, counters, inos));
+  if (request.given) event.version.number = request.given->number;
   if (event.version.number > limits::kVersionNumberMax)
     return Error{Errc::unsupported, fmt::format("{}: expected at most {} versions of one model", request.model,
                                                 limits::kVersionNumberMax)};
@@ -346,10 +388,11 @@ Result<VersionRow> live_version(Txn& txn, std::string_view model_name, std::uint
                fmt::format("model {} has no version {}{}", model_name, number, version ? ": it was removed" : "")};
 }
 
-Result<std::optional<VersionRow>> newest_with(Txn& txn, std::string_view model_name, const Digest& manifest) {
-  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, model_name));
+Result<std::optional<VersionRow>> same_as(Txn& txn, const PublishRequest& request, const Digest& manifest) {
+  if (request.given) return std::optional<VersionRow>();
+  WEFT_TRY(std::optional<ModelRow> model, find_model(txn, request.model));
   if (!model || model->latest == 0) return std::optional<VersionRow>();
-  WEFT_TRY(VersionRow newest, live_version(txn, model_name, model->latest));
+  WEFT_TRY(VersionRow newest, live_version(txn, request.model, model->latest));
   if (newest.manifest != manifest) return std::optional<VersionRow>();
   return std::optional(std::move(newest));
 }

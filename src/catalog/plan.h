@@ -20,7 +20,8 @@ namespace weft {
 struct TakenContent;
 
 // Errc::exists if the model's name would hide another's or has another kind, Errc::invalid if it is no valid name,
-// Errc::not_found for a parent that is not live. plan_version() returns the version's row without its numbers.
+// Errc::not_found for a parent that is not live, Errc::exists if the number of `request.given` is used. plan_version()
+// returns the version's row without its numbers.
 Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const Digest& manifest);
 // `taken` is set if the version has taken its content already (attach.h).
 Result<PublishEvent> plan_publish(Txn& txn, const PublishRequest& request, const Digest& manifest,
@@ -47,8 +48,9 @@ Result<RenameEvent> plan_rename(Txn& txn, std::string_view model, std::string_vi
 
 // Returns the live version with that number. Errc::not_found names the model and the number.
 Result<VersionRow> live_version(Txn& txn, std::string_view model, std::uint64_t number);
-// Returns the newest live version if it has this manifest.
-Result<std::optional<VersionRow>> newest_with(Txn& txn, std::string_view model, const Digest& manifest);
+// Returns the newest live version of the request's model if it has this manifest: the publish then makes no version.
+// Nothing if the request keeps a given record.
+Result<std::optional<VersionRow>> same_as(Txn& txn, const PublishRequest& request, const Digest& manifest);
 
 // The parts of a plan, also for events that mirror a registry.
 //

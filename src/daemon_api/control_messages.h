@@ -7,6 +7,7 @@
 //   may_publish MayPublishRequest                               {}
 //   claim      ClaimRequest     ClaimEvent                      none: it lasts until the client ends it
 //   pulled     PulledRequest                                    PulledAnswer and a descriptor
+//   bundle     BundleImportRequest BundleEvent, ProgressEvent   BundleImportReport
 //   adopt      AdoptRequest     ProgressEvent                   AdoptReport
 //   tag        TagRequest                                       VersionName
 //   note       NoteRequest                                      VersionName
@@ -41,6 +42,7 @@
 #include "weft/bytes/cold.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/pulled.h"
+#include "weft/programs/bundle.h"
 #include "weft/programs/mount_figures.h"
 #include "weft/programs/operations.h"
 #include "weft/store/assembly.h"
@@ -112,6 +114,30 @@ void shown_fields(JsonFields& f, ImportReport& m);  // the members that `weft im
 inline void fields(JsonFields& f, ImportReport& m) {
   shown_fields(f, m);
   f("version_tensors", m.outcome.version.tensors);
+}
+
+// Takes versions of a bundle over. The client opens the files of the bundle, with its own rights.
+struct BundleImportRequest {
+  BundleImportOptions options;
+  std::string where;       // the bundle as the user named it, for messages
+  bool directory = false;  // it is a directory
+};
+inline void fields(JsonFields& f, BundleImportRequest& m) {
+  f("specs", m.options.specs)("dry_run", m.options.dry_run)("move_tags", m.options.move_tags);
+  f("where", m.where, limits::kPathMax)("directory", m.directory);
+}
+// Asks for the descriptor of a file by its name, as BundleFiles::open() does; the reply has the descriptor, or is an
+// OpenFailure.
+struct BundleEvent {
+  std::optional<std::string> open{};
+};
+inline void fields(JsonFields& f, BundleEvent& m) {
+  f("open", m.open);
+}
+inline void fields(JsonFields& f, BundleImportReport& m) {
+  f("bundle", m.uuid)("versions", m.versions)("imported", m.imported)("known", m.known)("removed", m.removed);
+  f("tags", m.tags);
+  f("bytes", m.bytes)("left", m.left);
 }
 
 // Claims a key for this node until the client cancels the request or goes. While another node has the claim, the daemon

@@ -33,6 +33,7 @@ enum class RecordKind : std::uint16_t {
   packed_manifest = 8,  // a manifest, in a pack of manifests
   catalog_description = 9,
   catalog_undelete = 10,
+  bundle = 11,   // BUNDLE/weft-bundle
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,

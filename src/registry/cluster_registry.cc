@@ -70,6 +70,7 @@ class ClusterRegistry final : public Registry {
 
   Result<PublishOutcome> publish(Import& import, const PublishRequest& request) override {
     WEFT_CHECK(check_connected());
+    if (request.given && request.given->removed) return publish_removed(*request.given);
     std::future<Facts> asked;
     Facts ahead = recall(request.model);
     if (!ahead) asked = std::async(std::launch::async, [&] { return names_.foresee(request.model); });
@@ -181,6 +182,20 @@ class ClusterRegistry final : public Registry {
   }
 
  private:
+  // Keeps the record of a version that another store has removed.
+  Result<PublishOutcome> publish_removed(const VersionRow& given) {
+    MirroredVersion removed;
+    removed.version = given;
+    removed.version.publisher = store_.cluster()->node;
+    removed.tree_nodes = 1;  // a registry requires one; it stays unused
+    removed.tags = given.removed_tags;
+    PublishOutcome outcome;
+    outcome.version = given;
+    WEFT_TRY(outcome.made, restore_.bring_back(removed, false));
+    WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
+    return outcome;
+  }
+
   Author at_this_node(Author by) const {
     by.node = options_.self.name;
     return by;

@@ -21,7 +21,7 @@
 namespace weft {
 
 struct PublishWish {
-  MirroredVersion version;          // number 0: publish() allocates it
+  MirroredVersion version;          // number 0: publish() allocates it; else the version keeps its number
   std::vector<std::string> tags;    // tags to set on the version
   Author by;                        // recorded with the tags
   std::vector<VersionName> relies;  // versions that must be live at the publish

@@ -142,9 +142,13 @@ std::shared_ptr<const EtcdNames::Facts> EtcdNames::recall(const std::string& mod
 Result<EtcdNames::Facts> EtcdNames::facts_for(const PublishWish& wish, std::shared_ptr<const Facts>& ahead,
                                               std::uint64_t tried) {
   const auto known = std::exchange(ahead, nullptr);
-  if (known && !known->newest_is(wish.version.version.manifest)) return *known;
+  if (known && wish.version.version.number == 0 && !known->newest_is(wish.version.version.manifest)) return *known;
   WEFT_TRY(Facts facts, read_facts(wish.version.version.model_name, tried));
-  if (!facts.tried_is_ours(wish.version.version)) WEFT_CHECK(check_relies(wish.relies));
+  if (facts.tried_is_ours(wish.version.version)) return facts;
+  if (facts.tried_revision != 0 && wish.version.version.number != 0)
+    return Error{Errc::exists, fmt::format("{}: expected a number that no version of the cluster has had",
+                                           spec_of(wish.version.version.model_name, tried))};
+  WEFT_CHECK(check_relies(wish.relies));
   return facts;
 }
 
@@ -223,15 +227,20 @@ Status EtcdNames::set_tags(etcd::Txn& txn, const PublishWish& wish, std::uint64_
 Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish& wish, const Facts& facts,
                                                               std::uint64_t& tried) {
   const std::string& model = wish.version.version.model_name;
-  const std::uint64_t number = tried = std::max(facts.head.next_number, wish.number_min);
+  const std::uint64_t given = wish.version.version.number;
+  const std::uint64_t number = tried = given != 0 ? given : std::max(facts.head.next_number, wish.number_min);
   if (number >= limits::kVersionNumberMax)
     return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
   WEFT_CHECK(facts.check_kind(model, wish.version.version.kind));
   etcd::Txn txn;
+  if (given != 0)
+    for (const std::string& absent : {keys_.version(model, number), keys_.tombstone(model, number)})
+      txn.compares.push_back({{absent, {}}, Target::version, Relation::equal, 0});
   compare_facts(txn, model, facts, wish.relies);
   const std::uint64_t time_ns = wish.version.version.time_ns;
   const VersionKind kind = wish.version.version.kind;
-  RegistryHead head{number + 1, facts.head_revision == 0 ? time_ns : facts.head.created_ns, kind};
+  RegistryHead head{std::max(number + 1, facts.head.next_number),
+                    facts.head_revision == 0 ? time_ns : facts.head.created_ns, kind};
   std::string head_key = keys_.head(model);
   std::string key = keys_.version(model, number);
   std::vector<std::byte> value = seal(wish.version, bound(key));
@@ -262,7 +271,7 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish, std::shared_
   const auto end = Clock::now() + retry_max_;
   // The last number suffices: another one is tried only after the head has moved, when the outcome of the last is
   // known.
-  std::uint64_t tried = 0;
+  std::uint64_t tried = row.number;
   bool unsure = false;           // the outcome of an earlier transaction is unknown
   std::optional<Error> refused;  // no_space of the last transaction, which may have been executed: the next read shows
   for (;;) {
@@ -273,7 +282,7 @@ Result<PublishDecision> EtcdNames::publish(const PublishWish& wish, std::shared_
     // An answer may get lost, and a lower layer may repeat the transaction. So this publish is recognized by its
     // content. Other nodes may meanwhile have published newer versions, or removed this one.
     if (facts.ok() && facts->tried_is_ours(row)) return PublishDecision{tried, true, facts->tried_revision};
-    if (facts.ok() && facts->newest_is(row.manifest)) return repeat(wish, *facts);
+    if (facts.ok() && row.number == 0 && facts->newest_is(row.manifest)) return repeat(wish, *facts);
     if (facts.ok() && refused && !unsure) return std::move(*refused);
     if (facts.ok()) {
       auto decision = try_publish(wish, *facts, tried);

@@ -9,7 +9,7 @@ from weftlib import MOUNT_WEFT, TOP, WEFT, run
 MAN = TOP / "man"
 PAGES = ["weft.1", "mount.weft.8", "weftd.8", "weft.conf.5", "weft-store.5", "weft.7", "weft-find.7",
          "weft-registry.7", "weft-cluster.7"]
-GROUPS = ["cluster", "node"]
+GROUPS = ["bundle", "cluster", "node"]
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[a-zA-Z])(?![\w-])")
 
 

@@ -5,6 +5,7 @@
 #ifdef WEFT_CLUSTER
 #include "cli/cluster/cluster_commands.h"
 #endif
+#include "cli/transfer/transfer_commands.h"
 
 namespace weft {
 
@@ -14,30 +15,31 @@ std::span<const CommandEntry* const> all_commands() {
 #ifdef WEFT_HUB
       &kPullCommand,
 #endif
-      &kLsCommand,          &kInfoCommand,         &kMountCommand,        &kUmountCommand,     &kTagCommand,
-      &kNoteCommand,        &kMvCommand,           &kDiffCommand,         &kLogCommand,        &kLineageCommand,
-      &kFindCommand,        &kMatchCommand,        &kAdviseCommand,       &kExportCommand,     &kRmCommand,
-      &kUndeleteCommand,    &kGcCommand,           &kDuCommand,           &kFsckCommand,       &kScrubCommand,
-      &kStatusCommand,      &kCacheCommand,        &kPinCommand,          &kUnpinCommand,      &kInitCommand,
-      &kKeygenCommand,      &kCompletionCommand,   &kPeersCommand,        &kPrefetchCommand,   &kEvictCommand,
-      &kStageOutCommand,    &kRestoreCommand,      &kWaitCommand,         &kWatchCommand,      &kCarryCommand,
+      &kLsCommand,           &kInfoCommand,         &kMountCommand,        &kUmountCommand,     &kTagCommand,
+      &kNoteCommand,         &kMvCommand,           &kDiffCommand,         &kLogCommand,        &kLineageCommand,
+      &kFindCommand,         &kMatchCommand,        &kAdviseCommand,       &kExportCommand,     &kBundleCreateCommand,
+      &kBundleImportCommand, &kBundleListCommand,   &kRmCommand,           &kUndeleteCommand,   &kGcCommand,
+      &kDuCommand,           &kFsckCommand,         &kScrubCommand,        &kStatusCommand,     &kCacheCommand,
+      &kPinCommand,          &kUnpinCommand,        &kInitCommand,         &kKeygenCommand,     &kCompletionCommand,
+      &kPeersCommand,        &kPrefetchCommand,     &kEvictCommand,        &kStageOutCommand,   &kRestoreCommand,
+      &kWaitCommand,         &kWatchCommand,        &kCarryCommand,
 #ifdef WEFT_CLUSTER
-      &kHealthCommand,      &kNodeListCommand,     &kNodeDrainCommand,    &kNodeRemoveCommand, &kClusterInitCommand,
-      &kClusterJoinCommand, &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
+      &kHealthCommand,       &kNodeListCommand,     &kNodeDrainCommand,    &kNodeRemoveCommand, &kClusterInitCommand,
+      &kClusterJoinCommand,  &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
 #endif
       &kDebugCommand};
   return kAll;
 }
 
 std::span<const CommandGroup> all_groups() {
-#ifdef WEFT_CLUSTER
   static constexpr CommandGroup kGroups[] = {
+      {"bundle", "move versions between stores in a file, or back up a store"},
+#ifdef WEFT_CLUSTER
       {"cluster", "make a cluster, add or remove this node, change the key"},
-      {"node", "list the nodes of a cluster, drain a node, remove an absent one"}};
-  return kGroups;
-#else
-  return {};
+      {"node", "list the nodes of a cluster, drain a node, remove an absent one"},
 #endif
+  };
+  return kGroups;
 }
 
 const CommandGroup* group_named(std::string_view name) {

@@ -10,7 +10,6 @@ namespace weft {
 
 extern const CommandEntry kAdviseCommand;
 extern const CommandEntry kCacheCommand;
-extern const CommandEntry kCarryCommand;
 extern const CommandEntry kCompletionCommand;
 extern const CommandEntry kDebugCommand;
 extern const CommandEntry kDiffCommand;
@@ -34,7 +33,6 @@ extern const CommandEntry kNoteCommand;
 extern const CommandEntry kPeersCommand;
 extern const CommandEntry kPinCommand;
 extern const CommandEntry kPrefetchCommand;
-extern const CommandEntry kPullCommand;  // only in a program with libcurl
 extern const CommandEntry kRestoreCommand;
 extern const CommandEntry kRmCommand;
 extern const CommandEntry kScrubCommand;

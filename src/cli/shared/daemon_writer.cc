@@ -14,12 +14,16 @@
 namespace weft {
 namespace {
 
-Status send_file(const SourceFile& file, const control::SendMore& more) {
-  auto fd = file.open ? file.open() : open_to_read(file.where);
-  if (!fd.ok()) return more(encode_fields(OpenFailure{fd.error()}), {});  // the daemon then fails the import
+// After a failure to open a file the daemon fails the import.
+Status send_opened(Result<Fd> fd, const control::SendMore& more) {
+  if (!fd.ok()) return more(encode_fields(OpenFailure{fd.error()}), {});
   std::vector<Fd> fds;
   fds.push_back(std::move(fd).value());
   return more("{}", std::move(fds));
+}
+
+Status send_file(const SourceFile& file, const control::SendMore& more) {
+  return send_opened(file.open ? file.open() : open_to_read(file.where), more);
 }
 
 Status send_arrived(const SourceFile& file, Range range, const control::SendMore& more) {
@@ -60,6 +64,18 @@ class DaemonWriter final : public StoreWriter {
     report.left_out = std::move(sources.left_out);
     report.moved = std::move(sources.moved);
     return report;
+  }
+
+  Result<BundleImportReport> import_bundle(const BundleFiles& files, const BundleImportOptions& options) override {
+    ProgressBar bar = context_.progress();
+    const BundleImportRequest request{options, files.where, files.directory};
+    return ask<BundleImportReport>(
+        "bundle", request,
+        [&, shown = shown_by(bar)](control::Message& message, const control::SendMore& more) -> Status {
+          WEFT_TRY(const BundleEvent event, decode_fields<BundleEvent>(message.body));
+          if (!event.open) return shown(message, more);
+          return send_opened(files.open(*event.open), more);
+        });
   }
 
   Result<VersionName> tag(const TagRequest& request) override { return ask<VersionName>("tag", request); }

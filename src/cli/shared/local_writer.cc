@@ -77,6 +77,22 @@ class LocalWriter final : public StoreWriter {
     return report;
   }
 
+  // Then writes what an ended weftd left in memory to the disk, as undelete() does.
+  Result<BundleImportReport> import_bundle(const BundleFiles& files, const BundleImportOptions& options) override {
+    ProgressBar bar = context_.progress();
+    WEFT_TRY(Context::OpenedStore opened, open_on_disk());
+    Store& store = *opened.store;
+    const BundleTarget target{store, {}, [&store](std::string_view model, std::string_view tag, std::uint64_t number) {
+                                return store.set_tag(model, tag, number, own_author());
+                              }};
+    auto report = weft::import_bundle(target, files, options, bar);
+    if (!report.ok() || options.dry_run) context_.unmake(std::move(opened));
+    if (!report.ok() || options.dry_run) return report;
+    WEFT_TRY(const bool in_memory, any_in_memory(store));
+    if (in_memory) WEFT_CHECK(take_to_disk(std::move(opened.store)));
+    return report;
+  }
+
   Result<VersionName> tag(const TagRequest& request) override {
     WEFT_TRY(const auto store, context_.open_to_write());
     WEFT_TRY(const VersionName tagged,

@@ -33,6 +33,8 @@ class StoreWriter {
   // open to read. Returns a line for each blob that stays damaged: DamagedBlob::what, then the reason.
   virtual Result<std::vector<std::string>> repair(Store& store, const std::vector<DamagedBlob>& damaged,
                                                   std::vector<std::string> from) = 0;
+  // Takes versions of a bundle over as weft::import_bundle() does. Creates a missing store as import() does.
+  virtual Result<BundleImportReport> import_bundle(const BundleFiles& files, const BundleImportOptions& options) = 0;
 };
 
 std::unique_ptr<StoreWriter> make_local_writer(const Context& context);

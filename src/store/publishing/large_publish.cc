@@ -49,7 +49,7 @@ Result<std::optional<TakenContent>> take_content(StoreParts& parts, const Publis
   };
   bool same = false;
   WEFT_CHECK(write([&](Txn& txn) -> Result<std::uint64_t> {
-    WEFT_TRY(const auto newest, newest_with(txn, request.model, manifest));
+    WEFT_TRY(const auto newest, same_as(txn, request, manifest));
     same = newest.has_value();
     if (same) return std::uint64_t{0};
     WEFT_TRY(VersionRow version, plan_version(txn, request, manifest));

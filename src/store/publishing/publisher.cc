@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "catalog/apply.h"
+#include "catalog/mirroring.h"
 #include "catalog/plan.h"
 #include "packs/import.h"
 #include "store/publishing/memory_versions.h"
@@ -45,7 +46,7 @@ Result<PublishOutcome> commit_publish(StoreParts& parts, const PublishRequest& r
   PublishOutcome outcome;
   WEFT_CHECK(parts.index.commit(*placed.lock, [&, new_blobs = placed.new_blobs](Txn& txn) -> Result<Events> {
     outcome = {};
-    WEFT_TRY(std::optional<VersionRow> same, newest_with(txn, request.model, manifest));
+    WEFT_TRY(std::optional<VersionRow> same, same_as(txn, request, manifest));
     if (same) {
       outcome.version = *same;
       WEFT_TRY(outcome.in_memory, has_note(txn, kInMemory, same->id));
@@ -83,6 +84,31 @@ Result<PublishOutcome> publish_sealed(StoreParts& parts, const PublishRequest& r
   return outcome;
 }
 
+// Keeps the record of a version that another store has removed, so that its number is not used again.
+Result<PublishOutcome> publish_removed(StoreParts& parts, const VersionRow& given) {
+  WEFT_CHECK(parts.cluster.check_alone());
+  WEFT_TRY(const WriterLock lock, parts.index.lock());
+  MirrorSources sources;
+  sources.restores = true;
+  MirroredVersion removed;
+  removed.version = given;
+  removed.tags = given.removed_tags;
+  const MirrorChange change = std::move(removed);
+  MirrorOutcome outcome;
+  const auto make = [&](Txn& txn) -> Result<Events> {
+    outcome = {};
+    Mirroring mirroring(txn, sources, outcome);
+    WEFT_CHECK(mirroring.take(change));
+    return mirroring.take_events();
+  };
+  WEFT_CHECK(parts.index.commit_with_spare(lock, make));
+  if (!outcome.problems.empty()) return Error{Errc::exists, outcome.problems.front()};
+  PublishOutcome published;
+  published.version = given;
+  published.made = outcome.applied > 0;
+  return published;
+}
+
 class StoreImport final : public Import {
  public:
   StoreImport(StoreParts& parts, std::unique_ptr<Importer> packs) : parts_(parts), packs_(std::move(packs)) {}
@@ -110,6 +136,7 @@ class StoreImport final : public Import {
   }
 
   Result<PublishOutcome> publish(const PublishRequest& request) override {
+    if (request.given && request.given->removed) return publish_removed(parts_, *request.given);
     WEFT_CHECK(seal_if_open(request));
     const std::unique_ptr<Importer> packs = std::move(packs_);
     return publish_sealed(parts_, request, *std::move(sealed_), *packs);

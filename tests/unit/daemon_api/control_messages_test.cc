@@ -145,6 +145,31 @@ TEST_CASE("a change of the key reports keys and nodes") {
   CHECK(report.forgotten);
 }
 
+TEST_CASE("an import of a bundle asks for files by their names, and reports what it did") {
+  BundleImportRequest request;
+  request.options.specs = {"bert@2"};
+  request.options.move_tags = true;
+  request.where = "/backup/monday.weft";
+  request.directory = true;
+  const BundleImportRequest got = again(request);
+  CHECK(got.options.specs == request.options.specs);
+  CHECK(got.options.move_tags);
+  CHECK_FALSE(got.options.dry_run);
+  CHECK(got.where == request.where);
+  CHECK(got.directory);
+  CHECK(again(BundleEvent{"blobs/1"}).open == "blobs/1");
+  CHECK_FALSE(again(BundleEvent{}).open);
+  const BundleImportReport report = again(BundleImportReport{"id", 5, 3, 2, 4, 6, 1, {"a line"}});
+  CHECK(report.uuid == "id");
+  CHECK(report.versions == 5);
+  CHECK(report.imported == 3);
+  CHECK(report.known == 2);
+  CHECK(report.tags == 4);
+  CHECK(report.bytes == 6);
+  CHECK(report.removed == 1);
+  CHECK(report.left == std::vector<std::string>{"a line"});
+}
+
 TEST_CASE("an event of an import is a question, a removed version or progress") {
   CHECK(again(ImportEvent{.files = 7}).files == 7U);
   CHECK(again(ImportEvent{.open = 0}).open == 0U);

@@ -458,6 +458,26 @@ TEST_CASE("names: numbers that a node knows are not given again by a registry th
   CHECK(must_publish(c, wish("new", 6)) == 4);
 }
 
+TEST_CASE("names: a version of another store keeps its number, which no version of the cluster may have had") {
+  Cluster c;
+  CHECK(must_publish(c, wish("a", 1)) == 1);
+  PublishWish given = wish("a", 2);
+  given.version.version.number = 5;
+  CHECK(must_publish(c, given) == 5);
+  CHECK(must_publish(c, given) == 5);  // the same publish again, as after a lost answer
+  PublishWish between = wish("a", 1);  // also with a content that another version has
+  between.version.version.number = 3;
+  CHECK(must_publish(c, between) == 3);
+  PublishWish other = wish("a", 4);
+  other.version.version.number = 3;
+  CHECK(c.names.publish(other).error().code == Errc::exists);
+  CHECK(must_publish(c, wish("a", 6)) == 6);
+  PublishWish first = wish("new", 7);
+  first.version.version.number = 2;
+  CHECK(must_publish(c, first) == 2);
+  CHECK(must_publish(c, wish("new", 8)) == 3);
+}
+
 TEST_CASE("names: a version that is brought back gives the registry a later message and metrics, and no earlier ones") {
   Cluster c;
   const PublishWish what = wish("a", 1);

@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "base/text.h"
-#include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
 #include "cli/shared/import_lines.h"
 #include "cli/shared/pull_claim.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
+#include "cli/transfer/transfer_commands.h"
 #include "drafts/old_drafts.h"
 #include "drafts/pull_area.h"
 #include "hub/hub_client.h"
