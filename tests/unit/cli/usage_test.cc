@@ -56,7 +56,8 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"bundle"}, "bundle: expected a command after it; see `weft bundle --help`");
   usage_error({"bundle", "create"}, "bundle create: expected BUNDLE, got none;");
   usage_error({"bundle", "create", "b"}, "bundle create: expected MODEL[@V], --all or --tags;");
-  usage_error({"bundle", "create", "b", "--all", "--tags"}, "bundle create: --all and --tags: expected only one of them");
+  usage_error({"bundle", "create", "b", "--all", "--tags"},
+              "bundle create: --all and --tags: expected only one of them");
   usage_error({"bundle", "create", "-", "m", "--directory"}, "--directory: expected a BUNDLE other than -");
   usage_error({"keygen", "a", "b"}, "keygen: expected no more arguments, got b;");
   usage_error({"ls", "--frob"}, "ls: unknown option --frob");
