@@ -163,6 +163,7 @@ inline constexpr std::uint64_t kCatalogEventMax = 4U << 20U;     // bytes of one
 inline constexpr std::uint64_t kBundleListMax = kRecordMax;    // bytes of its list
 inline constexpr std::size_t kBundleVersionsMax = 400'000;     // and as many tags
 inline constexpr std::uint64_t kBundleBytesMax = 1ULL << 62U;  // bytes of all blobs
+inline constexpr std::uint64_t kBundlePaxMax = 64U << 10U;     // bytes of the pax records of one file of a tar
 
 // A mount.
 inline constexpr std::size_t kOpenHandlesMax = 1U << 22U;

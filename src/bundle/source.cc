@@ -20,8 +20,6 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kPaxMax = 64U << 10U;  // bytes of the records of one member
-
 Error damaged(std::string_view where, std::string_view what) {
   return Error{Errc::corrupt, fmt::format("{}: {}", where, what)};
 }
@@ -96,7 +94,7 @@ class TarSource final : public BundleSource {
         if (facts.name || facts.link || facts.sparse) return damaged(where_, "expected plain members");
         return std::move(*header);
       }
-      if ((*header)->size > kPaxMax) return damaged(where_, "a header that is too long");
+      if ((*header)->size > limits::kBundlePaxMax) return damaged(where_, "a header that is too long");
       std::string records((*header)->size, '\0');
       WEFT_CHECK(take(std::as_writable_bytes(std::span(records))));
       if (const Status parsed = parse_pax(records, facts); !parsed.ok()) return damaged(where_, parsed.error().message);
