@@ -40,7 +40,8 @@ Result<PublishOutcome> publish(Import& import, const PublishRequest& version, Ca
 }
 
 Result<BundleImportReport> import_bundle(control::Call& call, const BundleImportRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->publish, call.peer(), "publish"));
+  const auto config = parts.config.get();
+  WEFT_CHECK(check_any_access(config->publish, call.peer(), "publish"));
   CallProgress progress(call);
   WEFT_TRY(const auto share,
            parts.import_memory.take(call.peer().uid, kBundleMemoryGuess, [&progress] { return progress.cancelled(); }));
@@ -49,15 +50,18 @@ Result<BundleImportReport> import_bundle(control::Call& call, const BundleImport
                           [&call](const std::string& name) { return open_by_client(call, name); }};
   const BundleTarget target{
       parts.store,
-      [&](Import& import, const PublishRequest& version) { return publish(import, version, progress, parts); },
-      [&](std::string_view model, std::string_view tag, std::uint64_t number) {
+      [&](Import& import, const PublishRequest& version) -> Result<PublishOutcome> {
+        WEFT_CHECK(check_access(config->publish, version.model, call.peer(), "publish"));
+        auto outcome = publish(import, version, progress, parts);
+        if (outcome.ok()) audit("publish", spec_of(version.model, outcome->version.number), call.peer().uid);
+        return outcome;
+      },
+      [&](std::string_view model, std::string_view tag, std::uint64_t number) -> Status {
+        WEFT_CHECK(check_access(config->publish, model, call.peer(), "tag"));
         return parts.registry.set_tag(model, tag, number, author_of(call.peer()));
       }};
-  auto report = import_bundle(target, files, request.options, progress);
+  const auto report = import_bundle(target, files, request.options, progress);
   if (parts.bytes.behind && !request.options.dry_run) parts.bytes.behind->wake();
-  if (report.ok() && !request.options.dry_run)
-    log_info("bundle {}: {} versions imported, {} known, by user {}", report->uuid, report->imported, report->known,
-             call.peer().uid);
   return report;
 }
 

@@ -300,11 +300,6 @@ Samples findings_of(const ClusterHealth& health) {
   return samples;
 }
 
-// Two nodes may have one name.
-std::vector<std::pair<std::string, std::string>> health_labels(const NodeFacts& node) {
-  return {{"node", node.name}, {"id", node.node}};
-}
-
 // Returns a sample of this node, and of each other node that answered.
 Samples of_nodes(const ClusterHealth& health, double (*value)(const NodeFacts&)) {
   Samples samples;

@@ -18,6 +18,12 @@ std::optional<AuditEntry> audit_entry(const ImportRequest& request, const Import
   return AuditEntry{done->outcome.made ? "publish" : "publish-again", spec_of(row.model_name, row.number)};
 }
 
+// Each publish of the bundle has an entry of its own.
+std::optional<AuditEntry> audit_entry(const BundleImportRequest& request, const BundleImportReport* done) {
+  if (done != nullptr && request.options.dry_run) return {};
+  return AuditEntry{"import-bundle", done != nullptr ? done->uuid : request.where};
+}
+
 // A tag that is deleted leads to no version.
 std::optional<AuditEntry> audit_entry(const TagRequest& request, const VersionName* done) {
   if (request.gone) return AuditEntry{"untag", fmt::format("{}@{}", request.spec, request.tag)};

@@ -22,6 +22,7 @@ std::optional<AuditEntry> audit_entry(const Request& /*request*/, const Answer* 
   return {};
 }
 std::optional<AuditEntry> audit_entry(const ImportRequest& request, const ImportReport* done);
+std::optional<AuditEntry> audit_entry(const BundleImportRequest& request, const BundleImportReport* done);
 std::optional<AuditEntry> audit_entry(const TagRequest& request, const VersionName* done);
 std::optional<AuditEntry> audit_entry(const NoteRequest& request, const VersionName* done);
 std::optional<AuditEntry> audit_entry(const RenameRequest& request, const Nothing* done);
