@@ -54,7 +54,8 @@ void begin_audit(const Context& context) {
 
 template <class Request, class Answer>
 void audit_done(const Request& request, const Answer& answer) {
-  if (const auto entry = audit_entry(request, &answer)) audit(entry->action, entry->object, own_user());
+  const AuditEntry entry = audit_entry(request, &answer);
+  if (!entry.action.empty()) audit(entry.action, entry.object, own_user());
 }
 
 class LocalWriter final : public StoreWriter {

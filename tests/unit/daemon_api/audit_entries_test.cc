@@ -5,8 +5,8 @@
 namespace weft::testing {
 namespace {
 
-std::string line(const std::optional<AuditEntry>& entry) {
-  return entry ? entry->action + ": " + entry->object : "none";
+std::string line(const AuditEntry& entry) {
+  return entry.action.empty() ? "none" : entry.action + ": " + entry.object;
 }
 
 const Nothing kDone;
