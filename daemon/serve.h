@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/json_fields.h"
@@ -21,12 +20,12 @@ template <class Request, class Answer>
 void audit_outcome(const control::Call& call, const Request& request, const Result<Answer>& answer) {
   const bool denied = !answer.ok() && answer.error().code == Errc::permission;
   if (!answer.ok() && !denied) return;
-  const std::optional<AuditEntry> entry = audit_entry(request, answer.ok() ? &*answer : nullptr);
-  if (!entry) return;
+  const AuditEntry entry = audit_entry(request, answer.ok() ? &*answer : nullptr);
+  if (entry.action.empty()) return;
   if (denied)
-    audit_denial(entry->action, entry->object, call.peer().uid, answer.error());
+    audit_denial(entry.action, entry.object, call.peer().uid, answer.error());
   else
-    audit(entry->action, entry->object, call.peer().uid);
+    audit(entry.action, entry.object, call.peer().uid);
 }
 
 // `parts` outlives the server.

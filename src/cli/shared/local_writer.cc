@@ -54,7 +54,8 @@ void begin_audit(const Context& context) {
 
 template <class Request, class Answer>
 void audit_done(const Request& request, const Answer& answer) {
-  if (const auto entry = audit_entry(request, &answer)) audit(entry->action, entry->object, own_user());
+  const AuditEntry entry = audit_entry(request, &answer);
+  if (!entry.action.empty()) audit(entry.action, entry.object, own_user());
 }
 
 class LocalWriter final : public StoreWriter {
@@ -88,6 +89,7 @@ class LocalWriter final : public StoreWriter {
     auto report = weft::import_bundle(target, files, options, bar);
     if (!report.ok() || options.dry_run) context_.unmake(std::move(opened));
     if (!report.ok() || options.dry_run) return report;
+    audit_done(BundleImportRequest{}, *report);
     WEFT_TRY(const bool in_memory, any_in_memory(store));
     if (in_memory) WEFT_CHECK(take_to_disk(std::move(opened.store)));
     return report;

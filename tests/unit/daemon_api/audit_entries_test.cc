@@ -5,8 +5,8 @@
 namespace weft::testing {
 namespace {
 
-std::string line(const std::optional<AuditEntry>& entry) {
-  return entry ? entry->action + ": " + entry->object : "none";
+std::string line(const AuditEntry& entry) {
+  return entry.action.empty() ? "none" : entry.action + ": " + entry.object;
 }
 
 const Nothing kDone;
@@ -27,6 +27,16 @@ TEST_CASE("a change has the object that was changed, and a denied one the object
   CHECK(line(audit_entry(TagRequest{"m", "best"}, &third)) == "tag: m@3 best");
   CHECK(line(audit_entry(TagRequest{"m", "best", true}, &third)) == "untag: m@best");
   CHECK(line(audit_entry(NoteRequest{"m", {}}, &third)) == "note: m@3");
+  TagRequest tag{"m", "prod", false, true};
+  const VersionName tagged{"m", 3};
+  CHECK(line(audit_entry(tag, &tagged)) == "protect: m@prod");
+  tag = {"m", "prod", false, false, true};
+  CHECK(line(audit_entry(tag, nullptr)) == "unprotect: m@prod");
+  const BundleImportReport brought{.uuid = "5c"};
+  CHECK(line(audit_entry(BundleImportRequest{}, &brought)) == "import-bundle: 5c");
+  const NodeRemoveReport forgotten{"id", "n3", {}};
+  CHECK(line(audit_entry(NodeRemoveRequest{"id"}, &forgotten)) == "remove-node: n3");
+  CHECK(line(audit_entry(NodeDrainRequest{"n3"}, nullptr)) == "drain: n3");
   CHECK(line(audit_entry(NoteRequest{"m@latest", {}}, nullptr)) == "note: m@latest");
   CHECK(line(audit_entry(RenameRequest{"m", "n"}, &kDone)) == "rename: m n");
   CHECK(line(audit_entry(PinRequest{"m@1", true}, &kDone)) == "pin: m@1");
