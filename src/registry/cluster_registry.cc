@@ -218,7 +218,7 @@ class ClusterRegistry final : public Registry {
     mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
     RegistryStatus status;
     mirror_.fill(status);
-    if (status.connected) return membership_.check_sole(Clock::now() + kFirstTryMax);
+    if (status.connected) return membership_.check_sole(Clock::now() + options_.lease + kFirstTryMax);
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
   }

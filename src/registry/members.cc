@@ -176,6 +176,7 @@ void Membership::note_rival(const Member& other) {
     const std::lock_guard lock(mutex_);
     has_looked_ = true;
     rival_error_ = error;
+    rival_renews_ = renews;
   }
   looked_.notify_all();
   if (renews && !std::exchange(has_refused_, true) && calls_.refused) calls_.refused(*error);
@@ -183,7 +184,7 @@ void Membership::note_rival(const Member& other) {
 
 Status Membership::check_sole(std::chrono::steady_clock::time_point deadline) const {
   std::unique_lock lock(mutex_);
-  looked_.wait_until(lock, deadline, [&] { return has_looked_; });
+  looked_.wait_until(lock, deadline, [&] { return has_looked_ && (!rival_error_ || rival_renews_); });
   return rival_error_ ? Status{*rival_error_} : Status{};
 }
 

@@ -60,7 +60,8 @@ class Membership {
   void begin(Member self);  // self.node must be set. A further call checks the lease at once. No effect after end()
   // Puts another proof in place of that of begin(), before it or after. Any thread.
   void set_key_proof(std::string proof);
-  // Errc::exists: another weftd is this node. Waits for the first answer of etcd since begin() until the deadline.
+  // Errc::exists: another weftd is this node. Waits until the deadline for the first answer of etcd since begin(), and
+  // for the end of a lease that may be of a weftd that has ended.
   Status check_sole(std::chrono::steady_clock::time_point deadline) const;
   void end();  // leaves the cluster
 
@@ -82,6 +83,7 @@ class Membership {
   std::optional<std::string> key_proof_;  // guarded by mutex_; of set_key_proof()
   bool has_looked_ = false;               // guarded by mutex_: etcd has said who this node is
   std::optional<Error> rival_error_;      // guarded by mutex_: another weftd is this node
+  bool rival_renews_ = false;             // guarded by mutex_: that weftd runs
   // Used by the worker, and by end() after the worker:
   std::uint64_t lease_ = 0;  // 0: no lease
   Member put_;               // as it is in etcd under the lease

@@ -792,13 +792,34 @@ TEST_CASE("cluster: a copy of a store does not run beside its original, and goes
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == Errc::exists);
   CHECK(refused.error().message.find("another weftd is this node already: " + std::string(world.dir / "a")) == 0);
-  CHECK(copy->refusals() == 0);  // the other may have just ended
   CHECK(eventually([&] { return copy->refusals() == 1; }));
   CHECK(publish(*a, "m", {3}).ok());
   CHECK(a->refusals() == 0);
   a.reset();
   CHECK(eventually([&] { return publish(*copy, "m", {4}).ok(); }));
   CHECK(copy->refusals() == 1);
+}
+
+TEST_CASE("cluster: a publish waits for the lease of a weftd that has ended with another copy of the store") {
+  World world;
+  auto a = world.node("a");
+  etcd::Client client(world.options);
+  const RegistryKeys keys(world.options.prefix, world.options.cluster);
+  const std::string key = keys.member(a->store().cluster()->node);
+  const auto known = client.range(etcd::query_of(key));
+  REQUIRE((known.ok() && known->items.size() == 1));
+  Member ended = open_member(known->items[0].value, keys.bound(key)).value();
+  a.reset();
+  ended.process = "another";
+  ended.place = "elsewhere";
+  const auto lease = client.grant_lease(2);
+  REQUIRE(lease.ok());
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{key, seal(ended, keys.bound(key)), lease->id});
+  REQUIRE(client.txn(txn).ok());
+  a = world.node("a");
+  CHECK(publish(*a, "m", {1}).ok());
+  CHECK(a->refusals() == 0);
 }
 
 TEST_CASE("cluster: a node whose key was deleted announces itself again, and one that was killed comes back at once") {
