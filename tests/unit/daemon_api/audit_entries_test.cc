@@ -32,7 +32,8 @@ TEST_CASE("a change has the object that was changed, and a denied one the object
   CHECK(line(audit_entry(tag, &tagged)) == "protect: m@prod");
   tag = {"m", "prod", false, false, true};
   CHECK(line(audit_entry(tag, nullptr)) == "unprotect: m@prod");
-  const BundleImportReport brought{.uuid = "5c"};
+  BundleImportReport brought;
+  brought.uuid = "5c";
   CHECK(line(audit_entry(BundleImportRequest{}, &brought)) == "import-bundle: 5c");
   const NodeRemoveReport forgotten{"id", "n3", {}};
   CHECK(line(audit_entry(NodeRemoveRequest{"id"}, &forgotten)) == "remove-node: n3");
