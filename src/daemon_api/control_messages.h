@@ -14,6 +14,7 @@
 //   rm         RemoveRequest    VersionName                     RemoveReport
 //   undelete   UndeleteRequest  UndeletedVersion                {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
+//   gc_origin  OriginGcRequest  ProgressEvent                   OriginGcReport
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
 //   pin        PinRequest                                       {}
 //   evict      EvictRequest                                     EvictReport
@@ -302,6 +303,20 @@ struct RepairRequest {
   std::uint64_t offset = 0;  // offset of the blob in the file that the client sends, if any
 };
 void fields(JsonFields& f, RepairRequest& m);
+
+struct OriginGcRequest {
+  std::uint64_t grace_s = 0;  // versions that were removed within this time keep their content
+  bool dry_run = false;
+};
+inline void fields(JsonFields& f, OriginGcRequest& m) {
+  f("grace_seconds", m.grace_s)("dry_run", m.dry_run);
+}
+
+inline void fields(JsonFields& f, OriginGcReport& m) {
+  f("versions", m.versions)("versions_in_grace", m.versions_in_grace)("packs_freed", m.packs_freed);
+  f("bytes_freed", m.bytes_freed)("manifests_freed", m.manifests_freed)("packs", m.packs);
+  f("dead_bytes", m.dead_bytes)("unfinished_freed", m.unfinished_freed);
+}
 
 struct RestoreRequest {
   bool accept_loss = false;

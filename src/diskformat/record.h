@@ -33,6 +33,7 @@ enum class RecordKind : std::uint16_t {
   packed_manifest = 8,  // a manifest, in a pack of manifests
   catalog_description = 9,
   catalog_undelete = 10,
+  freed = 11,    // ORIGIN/freed/<sequence>
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
@@ -67,6 +68,7 @@ enum class RecordKind : std::uint16_t {
   registry_moment,
   registry_mark,  // STORE/registry
   registry_claim,
+  registry_collection,
 };
 
 // Returns a whole record. `seed` is the hash of the table and key that the record is bound to; 0: it is not bound.

@@ -90,6 +90,7 @@ class OriginReader {
     {
       const std::lock_guard lock(mutex_);
       closed.swap(open_);
+      dir_.reset();  // it knows which names of manifests were freed
     }
     places_.clear();
     tocs_.clear();
@@ -315,7 +316,7 @@ Result<bool> is_at_origin(const std::string& path, const std::string& known, con
   return calls.call<bool>(
       [path, known, cluster, manifest]() -> Result<bool> {
         WEFT_TRY(const OriginDir dir, OriginDir::open_known(path, known, cluster));
-        return dir.places(manifest).ok() && dir.manifest(manifest).ok();
+        return dir.holds(manifest);
       },
       deadline_in(patience));
 }

@@ -176,6 +176,12 @@ Status Mirror::read_members() {
   return {};
 }
 
+// A value that does not verify counts as none.
+void Mirror::read_collection() {
+  if (const Status read = parts_.collections.read(); !read.ok() && read.error().code == Errc::corrupt)
+    refuse(read.error());
+}
+
 // Gives a registry that was set back what it has lost and this store has: the next numbers of models, which other nodes
 // would use again, and later messages and metrics, which other nodes would not have. If etcd refuses, for lack of space
 // for instance, it refuses changes of the other nodes too, so the mirror goes on.
@@ -200,6 +206,7 @@ Status Mirror::bring_back(const RegistryList& list) {
 Result<std::uint64_t> Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
   WEFT_CHECK(list.read(parts_.client));
+  read_collection();
   {
     std::lock_guard lock(mutex_);
     ++status_.lists;
@@ -225,6 +232,7 @@ Result<std::uint64_t> Mirror::read_list() {
 // report a member that joined in between.
 Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
+  read_collection();
   {
     std::lock_guard lock(mutex_);
     ++status_.watches;
@@ -295,6 +303,9 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return read_member(event, *key, batch);
     case KeyKind::head:
       return parts_.own.saw_head(key->model, event);
+    case KeyKind::collection:
+      if (const Status seen = parts_.collections.saw(event); !seen.ok()) refuse(seen.error());
+      return;
     case KeyKind::barrier:
       batch.barrier = batch.barrier || key->name == node_;
       return;

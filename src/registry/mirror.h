@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/worker.h"
+#include "registry/collections.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_restore.h"
 #include "registry/members.h"
@@ -41,6 +42,7 @@ class Mirror {
     const RegistryKeys& keys;
     OwnRegistry& own;
     EtcdRestore& restore;
+    Collections& collections;
     std::function<void()> agreed;
     std::function<void()> changed;
   };
@@ -64,6 +66,7 @@ class Mirror {
   Status session();  // from connecting to the first failure
   Status agree(etcd::Header& header);
   Status read_members();
+  void read_collection();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
   Result<std::uint64_t> read_list();  // returns the revision of the list

@@ -122,6 +122,8 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   if (rest == "meta") return out;
   out.kind = KeyKind::removals;
   if (rest == "r") return out;
+  out.kind = KeyKind::collection;
+  if (rest == "g") return out;
   auto kind = kind_of(rest.substr(0, 2));
   if (!kind) return refused(key, "weft has no such keys");
   out.kind = *kind;

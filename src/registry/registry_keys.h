@@ -13,6 +13,7 @@
 //   c/<digits>                   a claim: the node that has it, under a lease of its own
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
 //   c/<digits>/last              the node that had the claim last, for an hour
+//   g                            the latest collection of the origin; never deleted
 //   j/<id>                       how often a join token was used; <id> is 32 hexadecimal digits
 //   r                            put by every removal
 //
@@ -40,6 +41,7 @@ enum class KeyKind : std::uint8_t {
   barrier,
   claim,
   removals,
+  collection,
   join
 };
 
@@ -60,6 +62,7 @@ class RegistryKeys {
   etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag or member
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
+  std::string collection() const { return root_ + "g"; }
   std::string head(std::string_view model) const;
   std::string version(std::string_view model, std::uint64_t number) const;
   std::string tombstone(std::string_view model, std::uint64_t number) const;

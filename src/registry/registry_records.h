@@ -17,8 +17,8 @@
 
 namespace weft {
 
-// 14: versions have the nodes of safetensors/, with a link for each published file there
-inline constexpr std::uint32_t kRegistryFormat = 14;
+// 15: the key g
+inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -52,6 +52,7 @@ std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
 std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
+std::vector<std::byte> seal(const OriginCollection& collection, std::string_view bound);
 std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
@@ -61,6 +62,7 @@ Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);
+Result<OriginCollection> open_collection(std::span<const std::byte> value, std::string_view bound);
 
 // The content of the file STORE/registry.
 std::vector<std::byte> seal(const MirrorMark& mark);

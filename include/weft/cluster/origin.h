@@ -45,6 +45,16 @@ struct HandOverReport {
   std::uint64_t kept_packs = 0, kept_disk_bytes = 0;  // packs that stay owned
 };
 
+// Result of a collection of an origin (origin/collect.h).
+struct OriginGcReport {
+  std::uint64_t versions = 0;                      // live versions, and those below
+  std::uint64_t versions_in_grace = 0;             // versions that were removed within the grace period
+  std::uint64_t packs_freed = 0, bytes_freed = 0;  // bytes on the disk
+  std::uint64_t manifests_freed = 0;
+  std::uint64_t packs = 0, dead_bytes = 0;  // kept packs, and the bytes of their dead blobs
+  std::uint64_t unfinished_freed = 0;       // files that writers left unfinished
+};
+
 struct RestoreOptions {
   bool accept_loss = false;  // continue without data that is damaged or missing there
   Patience patience = {};    // for another process that makes a store there

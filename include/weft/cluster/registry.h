@@ -85,6 +85,14 @@ class Claim {
   virtual Result<ClaimStanding> stand() = 0;
 };
 
+// The latest collection of an origin (origin/collect.h).
+struct OriginCollection {
+  std::string origin = {};       // id of the origin; "": there was no collection
+  std::uint64_t sequence = 0;    // of its list of freed files, which a node must know before it writes there
+  std::uint64_t horizon_ns = 0;  // time; the origin may lack versions that were removed earlier
+  bool operator==(const OriginCollection&) const = default;
+};
+
 // True if the origin has all bytes of this manifest. May wait for the origin.
 using IsAtOrigin = std::function<bool(const Digest& manifest)>;
 
@@ -126,6 +134,15 @@ class Registry : public FlushRecords {
   // in the line, but not in a store without a cluster: there each has the claim. When stand() says that this node has
   // it, this node's store shows what earlier holders have published. The claim must end before the registry.
   virtual Result<std::unique_ptr<Claim>> claim(std::string_view key) = 0;
+
+  // Returns the latest collection that was announced. If this node's store shows a version that was published after an
+  // announcement, the result is that announcement or a later one. Before etcd has answered there is none.
+  virtual OriginCollection origin_collection() const { return {}; }
+  // Announces a collection. From then on no node undeletes a version from content at the origin that `horizon_ns` says
+  // may be gone. Errc::changed: an announcement with this sequence, or a later one, was first.
+  virtual Status announce(const OriginCollection& /*next*/) {
+    return Error{Errc::unsupported, "this node belongs to no cluster: it has no origin to collect"};
+  }
 
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;
