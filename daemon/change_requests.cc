@@ -1,5 +1,4 @@
 // Tags, notes, renames, removals, undeletes and gc for a client.
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <set>
@@ -11,9 +10,6 @@
 #include "daemon/parts.h"
 #include "daemon/serve.h"
 #include "daemon_api/changes.h"
-#include "origin/collect.h"
-#include "origin/collect_order.h"
-#include "origin/dir.h"
 #include "os/sys.h"
 #include "weft/cluster/origin.h"
 #include "weft/store/walk.h"
@@ -22,7 +18,6 @@ namespace weft {
 namespace {
 
 constexpr auto kCatchUpMax = std::chrono::seconds(10);  // longest wait for the registry before gc
-constexpr std::uint64_t kGraceSecondsMax = 100ULL * 365 * 24 * 3'600;
 constexpr auto kOriginPatience = std::chrono::seconds(10);
 
 // Wakes the write-behind thread: it writes the change to the origin.
@@ -106,16 +101,6 @@ bool is_at_origin(const DaemonParts& parts, const Digest& manifest) {
   return there.ok() && *there;
 }
 
-// Opens the origin that this node writes to.
-Result<OriginDir> open_origin(const DaemonParts& parts) {
-  const std::string path = parts.config.get()->origin;
-  if (path.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
-  if (!parts.store.cluster())
-    return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
-  WEFT_TRY(const std::string known, parts.store.ledger().origin());
-  return OriginDir::open_known(path, known, parts.store.cluster()->cluster);
-}
-
 Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "bring versions back"));
   const Author by = author_of(call.peer());
@@ -151,23 +136,6 @@ Result<GcOutcome> collect(control::Call& call, const GcOptions& request, DaemonP
   return *std::move(outcome);
 }
 
-Result<OriginGcReport> collect_at_origin(control::Call& call, const OriginGcRequest& request, DaemonParts& parts) {
-  const auto config = parts.config.get();
-  WEFT_CHECK(check_access(config->gc, call.peer(), "collect garbage at the origin"));
-  WEFT_TRY(OriginDir origin, open_origin(parts));
-  CallProgress progress(call);
-  RegistryOrder order(parts.registry, parts.store, parts.bytes.fetcher);
-  OriginGcOptions options;
-  const std::uint64_t grace_ns = std::min(request.grace_s, kGraceSecondsMax) * 1'000'000'000;
-  options.horizon_ns = now_ns() - std::min(now_ns(), grace_ns);
-  options.dry_run = request.dry_run;
-  WEFT_TRY(const OriginGcReport report, collect_origin(std::move(origin), order, options, progress));
-  if (!request.dry_run)
-    log_info("gc of origin {} by user {}: {} packs and {} manifests deleted", config->origin, call.peer().uid,
-             report.packs_freed, report.manifests_freed);
-  return report;
-}
-
 }  // namespace
 
 // Waits for the registry first, so that gc sees every removal that was committed before the request.
@@ -186,7 +154,6 @@ void serve_changes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "rm", remove);
   serve(server, parts, "undelete", undelete);
   serve(server, parts, "gc", collect);
-  serve(server, parts, "gc_origin", collect_at_origin);
 }
 
 }  // namespace weft

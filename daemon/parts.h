@@ -48,8 +48,8 @@ void add_pull_figures(Figures& figures, const DaemonParts& parts);
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 
-void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc, gc_origin
-void serve_restore(control::Server& server, DaemonParts& parts);  // restore
+void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
+void serve_origin(control::Server& server, DaemonParts& parts);   // restore, gc_origin, fsck_origin
 void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
 

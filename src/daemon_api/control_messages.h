@@ -15,6 +15,7 @@
 //   undelete   UndeleteRequest  UndeletedVersion                {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
 //   gc_origin  OriginGcRequest  ProgressEvent                   OriginGcReport
+//   fsck_origin OriginFsckRequest ProgressEvent                 OriginFsckReport
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
 //   pin        PinRequest                                       {}
 //   evict      EvictRequest                                     EvictReport
@@ -316,6 +317,18 @@ inline void fields(JsonFields& f, OriginGcReport& m) {
   f("versions", m.versions)("versions_in_grace", m.versions_in_grace)("packs_freed", m.packs_freed);
   f("bytes_freed", m.bytes_freed)("manifests_freed", m.manifests_freed)("packs", m.packs);
   f("dead_bytes", m.dead_bytes)("unfinished_freed", m.unfinished_freed);
+}
+
+struct OriginFsckRequest {
+  bool repair = false;
+};
+inline void fields(JsonFields& f, OriginFsckRequest& m) {
+  f("repair", m.repair);
+}
+
+inline void fields(JsonFields& f, OriginFsckReport& m) {
+  f("versions", m.versions)("waiting", m.waiting)("manifests", m.manifests)("packs", m.packs)("records", m.records);
+  f("bytes_read", m.bytes_read)("damaged", m.damaged)("problems", m.problems)("repaired", m.repaired);
 }
 
 struct RestoreRequest {

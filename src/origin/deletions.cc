@@ -35,6 +35,10 @@ std::optional<ManifestName> manifest_named(const std::string& text) {
   return ManifestName{*digest, *n};
 }
 
+SafePath fresh_file(const SafePath& origin) {
+  return origin / ("tmp/" + random_hex(12));
+}
+
 Status unless_gone(Status removed) {
   return !removed.ok() && removed.error().code == Errc::not_found ? Status{} : removed;
 }
@@ -81,8 +85,8 @@ Result<FreedFiles> read_freed(const SafePath& origin, std::uint64_t at_least) {
 
 // A hard link makes the list appear, because two collections may make it at once.
 Status put_freed(const SafePath& origin, const FreedFiles& freed) {
-  const SafePath written = origin / ("tmp/" + random_hex(12));
-  WEFT_CHECK(replace_file(written, origin / ("tmp/" + random_hex(12)), encode_freed(freed)));
+  const SafePath written = fresh_file(origin);
+  WEFT_CHECK(replace_at_origin(origin, written, encode_freed(freed)));
   const Status linked = link_file(written, origin / freed_name(freed.sequence));
   WEFT_CHECK(remove_file(written));
   WEFT_CHECK(linked);
@@ -113,9 +117,13 @@ Status remove_pack(const SafePath& origin, PackId pack) {
   return unless_gone(remove_file(pack_path(origin, pack)));
 }
 
+Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span<const std::byte> bytes) {
+  return replace_file(path, fresh_file(origin), bytes);
+}
+
 Result<std::uint64_t> sweep_unfinished(const SafePath& origin, bool count_only) {
-  const SafePath probe = origin / ("tmp/" + random_hex(12));
-  WEFT_CHECK(replace_file(probe, origin / ("tmp/" + random_hex(12)), {}));
+  const SafePath probe = fresh_file(origin);
+  WEFT_CHECK(replace_at_origin(origin, probe, {}));
   const auto now = stat_file(probe);
   WEFT_CHECK(remove_file(probe));
   WEFT_CHECK(now);

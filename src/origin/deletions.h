@@ -1,9 +1,12 @@
-// The files of an origin as collections delete them: lists of freed files, names of manifests, and the deletions. As
-// origin/dir.h: each call may hang, several nodes may do the same at once, any thread. `origin` is the directory.
+// The files of an origin as collections and repairs change them: lists of freed files, names of manifests, deletions
+// and replacements. As origin/dir.h: each call may hang, several nodes may do the same at once, any thread. `origin` is
+// the directory.
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,9 @@ Result<std::vector<ManifestName>> list_manifest_names(const SafePath& folder);  
 // Delete a manifest with its places, or a pack. No error if a file is gone already.
 Status remove_manifest(const SafePath& origin, const ManifestName& name);
 Status remove_pack(const SafePath& origin, PackId pack);
+
+// Writes a whole file below tmp/, syncs it, and renames it to `path`, which may exist.
+Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span<const std::byte> bytes);
 
 // Deletes files that writers left unfinished for a day, by the origin's clock. Returns their number. `count_only`:
 // deletes none.

@@ -1,4 +1,4 @@
-"""The origin gives back the space of removed versions, whatever else the nodes do meanwhile."""
+"""The origin gives back the space of removed versions, and damage there is repaired from nodes, whatever the nodes do."""
 import json
 import random
 import subprocess
@@ -129,3 +129,43 @@ def test_a_registry_that_lost_history_frees_nothing(origin, tmp_path):
     failed = one.store.weft("gc", "--origin", "--grace", "0s", check=False)
     assert failed.returncode == 1 and "b@1" in failed.stderr and "lost history" in failed.stderr
     assert packs(origin) == before and record.exists()
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Two nodes that read from each other, and an origin for both."""
+    with Cluster(tmp_path, origin=tmp_path / "origin", peers=True) as cluster:
+        yield cluster.some(2)
+
+
+def test_damage_at_the_origin_is_repaired_from_the_node_that_has_the_bytes(both, tmp_path):
+    publisher, other = both
+    cluster = publisher.cluster
+    model = source(tmp_path / "model", "model")
+    cluster.publish(publisher, model, "model")
+    publisher.store.weft("stage-out")
+    assert other.store.json("fsck", "--origin")["clean"]
+    for folder, ending in (("packs", ".pack"), ("packs", ".toc"), ("manifests", ""), ("places", ""), ("journal", "")):
+        flip(next(path for path in (cluster.origin / folder).iterdir() if path.name.endswith(ending)))
+        found = other.store.weft("fsck", "--origin", check=False)
+        assert found.returncode == 1 and str(cluster.origin / folder) in found.stdout
+        assert "repaired: " in other.store.weft("fsck", "--origin", "--repair").stdout
+        assert other.store.json("fsck", "--origin")["clean"]
+    assert_origin_has(cluster, {"model@1": model}, tmp_path / "back")
+
+
+def test_damage_that_no_node_can_repair_is_named(both, tmp_path):
+    publisher, other = both
+    cluster = publisher.cluster
+    cluster.publish(publisher, source(tmp_path / "model", "model"), "model")
+    publisher.daemon.kill()
+    flip(next((cluster.origin / "packs").glob("*.pack")))
+    done = other.store.weft("fsck", "--origin", "--repair", check=False)
+    assert done.returncode == 1 and "; not repaired: " in done.stdout
