@@ -72,8 +72,8 @@ class Daemon {
   Daemon(const DaemonOptions& options, SettingValues values, Config config)
       : options_(options), values_(std::move(values)), config_(std::move(config)) {}
 
-  // Ends the calls to memory_, which is destroyed before the registry's threads end.
-  ~Daemon() { tell(nullptr); }
+  // Ends the calls to memory_ and auto_gc_, which are destroyed before the registry's threads end.
+  ~Daemon() { tell(nullptr, nullptr); }
 
   Result<bool> run() {
     WEFT_CHECK(start());
@@ -90,9 +90,10 @@ class Daemon {
   }
 
  private:
-  void tell(FlushBehind* memory) {
+  void tell(FlushBehind* memory, AutoGc* gc) {
     const std::lock_guard lock(telling_);
     told_ = memory;
+    told_gc_ = gc;
   }
 
   void say(std::string_view state) const { notify(options_.notify_socket, state); }
@@ -112,9 +113,10 @@ class Daemon {
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
                                             config_.get()->memory_max);
-    tell(memory_.get());
+    tell(memory_.get(), nullptr);
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
+    tell(memory_.get(), auto_gc_.get());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
                                *served_pulls_, pull_counts_, now_ns()});
     add_node_figures(figures_, *parts_, *server_);
@@ -165,11 +167,16 @@ class Daemon {
     return {.delay = [this] { return config_.get()->gc_delay; },
             .space_is_short = [this] { return is_short_of_space(*store_); },
             .hold = [this](VersionId version) { return store_->hold_version(version); },
-            .collect = [this](const std::function<bool()>& cancelled) -> Status {
+            .collect = [this](bool all, const std::function<bool()>& cancelled) -> Status {
               SilentProgress progress(cancelled);
-              WEFT_CHECK(collect_all(*parts_, {}, cancelled, progress));
+              WEFT_CHECK(collect_all(*parts_, {.all = all}, cancelled, progress));
               return {};
-            }};
+            },
+            .purged =
+                [purged = std::make_shared<PurgedVersions>(*store_, *registry_)] {
+                  auto unfreed = purged->unfreed();
+                  return unfreed.ok() ? *std::move(unfreed) : std::vector<VersionId>();
+                }};
   }
 
   Status open_store() {
@@ -208,6 +215,7 @@ class Daemon {
     options.changed = [this] {
       const std::lock_guard lock(telling_);
       if (told_ != nullptr) told_->wake();
+      if (told_gc_ != nullptr) told_gc_->look();
     };
     return cluster_registry(*store_, store_->mirror(), std::move(options));
   }
@@ -266,7 +274,8 @@ class Daemon {
   std::unique_ptr<FlushBehind> memory_;
   ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
-  FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
+  FlushBehind* told_ = nullptr;  // called after changes of the registry; guarded by telling_, as the next one
+  AutoGc* told_gc_ = nullptr;
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;

@@ -130,14 +130,10 @@ Result<OriginDir> open_origin(const DaemonParts& parts) {
 Result<OriginGcReport> collect_at_origin(control::Call& call, const OriginGcRequest& request, DaemonParts& parts) {
   const auto config = parts.config.get();
   WEFT_CHECK(check_access(config->gc, call.peer(), "collect garbage at the origin"));
-  WEFT_TRY(OriginDir origin, open_origin(parts));
   CallProgress progress(call);
-  RegistryOrder order(parts.registry, parts.store, parts.bytes.fetcher);
-  OriginGcOptions options;
   const std::uint64_t grace_ns = std::min(request.grace_s, kGraceSecondsMax) * 1'000'000'000;
-  options.horizon_ns = now_ns() - std::min(now_ns(), grace_ns);
-  options.dry_run = request.dry_run;
-  WEFT_TRY(const OriginGcReport report, collect_origin(std::move(origin), order, options, progress));
+  const std::uint64_t horizon_ns = now_ns() - std::min(now_ns(), grace_ns);
+  WEFT_TRY(const OriginGcReport report, collect_origin_now(parts, horizon_ns, request.dry_run, progress));
   if (!request.dry_run)
     log_info("gc of origin {} by user {}: {} packs and {} manifests deleted", config->origin, call.peer().uid,
              report.packs_freed, report.manifests_freed);
@@ -179,6 +175,13 @@ Result<OriginFsckReport> check_at_origin(control::Call& call, const OriginFsckRe
 }
 
 }  // namespace
+
+Result<OriginGcReport> collect_origin_now(DaemonParts& parts, std::uint64_t horizon_ns, bool dry_run,
+                                          Progress& progress) {
+  WEFT_TRY(OriginDir origin, open_origin(parts));
+  RegistryOrder order(parts.registry, parts.store, parts.bytes.fetcher);
+  return collect_origin(std::move(origin), order, {horizon_ns, parts.registry.purged(), dry_run}, progress);
+}
 
 void serve_origin(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "restore", restore);

@@ -12,6 +12,7 @@
 //   note       NoteRequest                                      VersionName
 //   mv         RenameRequest                                    {}
 //   rm         RemoveRequest    VersionName                     RemoveReport
+//   purge      PurgeRequest     ProgressEvent                   PurgeReport
 //   undelete   UndeleteRequest  UndeletedVersion                {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
 //   gc_origin  OriginGcRequest  ProgressEvent                   OriginGcReport
@@ -227,6 +228,28 @@ struct RemoveReport {
 inline void fields(JsonFields& f, RemoveReport& m) {
   f("kept_until_ns", m.kept_until_ns);
 }
+
+// Takes versions down for good.
+struct PurgeRequest {
+  std::vector<std::string> specs;  // MODEL@V, or MODEL for all its versions, removed ones too
+  bool force = false;              // also versions that have a tag
+  bool dry_run = false;
+};
+inline void fields(JsonFields& f, PurgeRequest& m) {
+  f("specs", m.specs)("force", m.force)("dry_run", m.dry_run);
+}
+
+struct PurgeReport {
+  std::vector<VersionName> purged;
+  std::vector<VersionName> shared_with;  // some of the live versions that have bytes of purged ones, which stay
+  std::uint64_t bytes_freed = 0;         // disk space on this node
+  std::uint64_t origin_bytes_freed = 0;  // disk space at the origin
+  std::uint64_t origin_dead_bytes = 0;   // in packs of the origin that other versions need
+  std::vector<std::string> nodes;        // other nodes, which free the content now
+  std::vector<std::string> absent;       // nodes that do so when they come back
+  std::vector<std::string> problems;     // why content stays on this node or at the origin until the next gc
+};
+void fields(JsonFields& f, PurgeReport& m);
 
 struct UndeleteRequest {
   std::vector<std::string> specs;  // MODEL@NUMBER

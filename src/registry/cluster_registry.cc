@@ -16,6 +16,7 @@
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/own_registry.h"
+#include "registry/purges.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/names.h"
@@ -50,8 +51,9 @@ class ClusterRegistry final : public Registry {
         names_(own_, options_.etcd.answer_max),
         restore_(own_, names_, options_.etcd.answer_max),
         collections_(own_),
+        purges_(own_),
         membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
-        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, collections_, [this] { join(); },
+        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, collections_, purges_, [this] { join(); },
                  [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
@@ -158,6 +160,11 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(check_connected());
     return collections_.announce(next);
   }
+  Status purge(const VersionName& version) override {
+    WEFT_CHECK(check_connected());
+    return purges_.put(version);
+  }
+  std::vector<VersionName> purged() const override { return purges_.list(); }
   std::vector<Member> members() const override { return mirror_.members(); }
   std::vector<Member> left_members() const override { return mirror_.left_members(); }
   void set_key_proof(std::string proof) override { membership_.set_key_proof(std::move(proof)); }
@@ -279,6 +286,7 @@ class ClusterRegistry final : public Registry {
   EtcdNames names_;
   EtcdRestore restore_;
   Collections collections_;
+  Purges purges_;
   Membership membership_;
   Mirror mirror_;
   std::mutex mutex_;

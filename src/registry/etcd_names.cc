@@ -193,6 +193,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   read.then.emplace_back(query_of(key));
   read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
   read.then.emplace_back(query_of(keys_.collection()));
+  read.then.emplace_back(query_of(keys_.purge(model, number), true));
   WEFT_TRY(etcd::TxnAnswer now, client_.txn(read));
   if (now.ranges[0].items.empty()) {
     if (now.ranges[1].items.empty()) return no_version(model, number);
@@ -205,6 +206,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   VersionRow& row = version.version;
   if (version.tree_nodes == kTreeUnknown)
     return Error{Errc::absent, fmt::format("{}: it was removed in an earlier registry", spec_of(model, number))};
+  if (!now.ranges[4].items.empty())
+    return Error{Errc::absent, fmt::format("{}: it was purged", spec_of(model, number))};
   if (wish.from_origin) WEFT_CHECK(check_uncollected(row, now.ranges[3]));
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));
@@ -219,6 +222,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   txn.compares.push_back({{gone, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, now.header.revision + 1});
+  txn.compares.push_back({{keys_.purge(model, number), {}}, Target::version, Relation::equal, 0});
   if (wish.from_origin)
     txn.compares.push_back({{keys_.collection(), {}}, Target::mod_revision, Relation::less, now.header.revision + 1});
   compare_facts(txn, model, facts, wish.relies);

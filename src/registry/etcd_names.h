@@ -74,7 +74,8 @@ class EtcdNames {
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Makes a removed version live again, with its tags that lead to no other version. Errc::exists: it is not removed,
   // or the name would hide another model's or has another kind now. Errc::not_found: no such version, or one of
-  // `relies`. Errc::absent: with `from_origin`, a collection of the origin has freed the content, or may have.
+  // `relies`. Errc::absent: with `from_origin`, a collection of the origin has freed the
+  // content, or may have; or the version was purged.
   Result<UndeleteDecision> undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish);
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.

@@ -176,6 +176,12 @@ Status Mirror::read_members() {
   return {};
 }
 
+// Without an answer the session ends soon, and the next one reads them.
+void Mirror::read_purges() {
+  const auto any = parts_.purges.read();
+  if (any.ok() && *any) parts_.changed();
+}
+
 // A value that does not verify counts as none.
 void Mirror::read_collection() {
   if (const Status read = parts_.collections.read(); !read.ok() && read.error().code == Errc::corrupt)
@@ -233,6 +239,7 @@ Result<std::uint64_t> Mirror::read_list() {
 Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
   read_collection();
+  read_purges();
   {
     std::lock_guard lock(mutex_);
     ++status_.watches;
@@ -303,6 +310,9 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return read_member(event, *key, batch);
     case KeyKind::head:
       return parts_.own.saw_head(key->model, event);
+    case KeyKind::purge:
+      batch.purges = (!event.deleted && parts_.purges.saw(*key)) || batch.purges;
+      return;
     case KeyKind::collection:
       if (const Status seen = parts_.collections.saw(event); !seen.ok()) refuse(seen.error());
       return;
@@ -349,7 +359,7 @@ Status Mirror::apply(Batch& batch) {
   } else {
     set_applied(batch.revision);
   }
-  if (batch.members) parts_.changed();
+  if (batch.members || batch.purges) parts_.changed();
   return {};
 }
 

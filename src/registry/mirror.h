@@ -22,6 +22,7 @@
 #include "registry/members.h"
 #include "registry/mirror_mark.h"
 #include "registry/own_registry.h"
+#include "registry/purges.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_list.h"
 #include "weft/cluster/registry.h"
@@ -43,6 +44,7 @@ class Mirror {
     OwnRegistry& own;
     EtcdRestore& restore;
     Collections& collections;
+    Purges& purges;
     std::function<void()> agreed;
     std::function<void()> changed;
   };
@@ -67,6 +69,7 @@ class Mirror {
   Status agree(etcd::Header& header);
   Status read_members();
   void read_collection();
+  void read_purges();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
   Result<std::uint64_t> read_list();  // returns the revision of the list
@@ -82,6 +85,7 @@ class Mirror {
     std::optional<MirrorMark> mark;
     bool barrier = false;  // contains this node's barrier
     bool members = false;  // members joined or left
+    bool purges = false;   // versions were purged
     void add(MirrorChange change, std::uint64_t of) {
       changes.push_back(std::move(change));
       revisions.push_back(of);

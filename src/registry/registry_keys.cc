@@ -48,9 +48,9 @@ std::string_view claim_digits(std::string_view text) {
 
 std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
-      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone},
-      {"t/", KeyKind::tag},    {"n/", KeyKind::member},  {"b/", KeyKind::barrier},
-      {"d/", KeyKind::memory}, {"c/", KeyKind::claim},   {"j/", KeyKind::join}};
+      {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
+      {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory},    {"c/", KeyKind::claim},
+      {"j/", KeyKind::join},   {"p/", KeyKind::purge}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -82,6 +82,8 @@ etcd::Keys RegistryKeys::all(KeyKind kind) const {
       return etcd::prefixed(root_ + "d/");
     case KeyKind::tag:
       return etcd::prefixed(root_ + "t/");
+    case KeyKind::purge:
+      return etcd::prefixed(root_ + "p/");
     default:
       return etcd::prefixed(root_ + "n/");
   }
@@ -98,6 +100,9 @@ std::string RegistryKeys::tombstone(std::string_view model, std::uint64_t number
 }
 std::string RegistryKeys::memory(std::string_view model, std::uint64_t number) const {
   return fmt::format("{}d/{}@{:016x}", root_, model, number);
+}
+std::string RegistryKeys::purge(std::string_view model, std::uint64_t number) const {
+  return fmt::format("{}p/{}@{:016x}", root_, model, number);
 }
 std::string RegistryKeys::tag(std::string_view model, std::string_view tag) const {
   return fmt::format("{}t/{}@{}", root_, model, tag);

@@ -13,6 +13,7 @@
 //   c/<digits>                   a claim: the node that has it, under a lease of its own
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
 //   c/<digits>/last              the node that had the claim last, for an hour
+//   p/<model>@<number>           a purged version; never deleted
 //   g                            the latest collection of the origin; never deleted
 //   j/<id>                       how often a join token was used; <id> is 32 hexadecimal digits
 //   r                            put by every removal
@@ -42,13 +43,14 @@ enum class KeyKind : std::uint8_t {
   claim,
   removals,
   collection,
+  purge,
   join
 };
 
 struct RegistryKey {
   KeyKind kind = KeyKind::meta;
-  std::string model;         // head, version, tombstone, memory, tag
-  std::uint64_t number = 0;  // version, tombstone, memory
+  std::string model;         // head, version, tombstone, memory, tag, purge
+  std::uint64_t number = 0;  // version, tombstone, memory, purge
   std::string name;          // tag; member, barrier: the node; claim: its digits
 };
 
@@ -59,7 +61,7 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag or member
+  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, purge or member
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
   std::string collection() const { return root_ + "g"; }
@@ -67,6 +69,7 @@ class RegistryKeys {
   std::string version(std::string_view model, std::uint64_t number) const;
   std::string tombstone(std::string_view model, std::uint64_t number) const;
   std::string memory(std::string_view model, std::uint64_t number) const;
+  std::string purge(std::string_view model, std::uint64_t number) const;
   std::string tag(std::string_view model, std::string_view tag) const;
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string barrier(std::string_view node) const { return root_ + "b/" + std::string(node); }

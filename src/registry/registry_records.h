@@ -17,7 +17,7 @@
 
 namespace weft {
 
-// 15: the key g
+// 15: the keys g and p/
 inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {

@@ -169,3 +169,34 @@ def test_damage_that_no_node_can_repair_is_named(both, tmp_path):
     flip(next((cluster.origin / "packs").glob("*.pack")))
     done = other.store.weft("fsck", "--origin", "--repair", check=False)
     assert done.returncode == 1 and "; not repaired: " in done.stdout
+
+
+def test_a_purged_version_goes_everywhere_and_from_an_absent_node_when_it_comes_back(origin, tmp_path):
+    one, two, three = origin.some(3)
+    shared = random_tensors(2, 1 << 18, seed="shared", prefix="both")
+    kept = source(tmp_path / "kept", "kept", shared)
+    origin.publish(one, kept, "kept")
+    origin.publish(one, source(tmp_path / "gone", "gone", shared), "gone", parent="kept@1")
+    for node in (two, three):
+        node.store.weft("prefetch", "gone@1")
+    three.daemon.kill()
+    wait_until(lambda: len(two.daemon.ask("peers")["peers"]) == 2, seconds_max=SECONDS_MAX)
+    before = {node: sum(path.stat().st_blocks for path in (node.store.path / "packs").iterdir()) for node in (one, three)}
+    report = two.store.json("rm", "--purge", "gone@1")
+    assert report["purged"] == [{"model": "gone", "version": 1}] and report["problems"] == []
+    assert report["shared_with"] == [{"model": "kept", "version": 1}]
+    assert report["nodes"] == ["node1"] and report["absent"] == ["node3"]
+    assert report["origin_bytes_freed"] > 0
+
+    def freed(node):
+        return sum(path.stat().st_blocks for path in (node.store.path / "packs").iterdir()) < before[node]
+
+    wait_until(lambda: freed(one), seconds_max=SECONDS_MAX)
+    assert not freed(three)
+    three.daemon.start()
+    wait_until(lambda: freed(three), seconds_max=SECONDS_MAX)
+    for node in (one, two, three):
+        assert "purged" in node.store.weft("undelete", "gone@1", check=False).stderr
+        node.store.assert_sound()
+    assert two.store.json("rm", "--purge", "gone@1")["purged"] == report["purged"]  # again, as after a failure
+    assert_origin_has(origin, {"kept@1": kept}, tmp_path / "back")

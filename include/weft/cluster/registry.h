@@ -144,6 +144,14 @@ class Registry : public FlushRecords {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no origin to collect"};
   }
 
+  // Records that a removed version is purged: no node undeletes it, and each node frees its content when it knows.
+  // Errc::exists: the version is live. Errc::not_found: there is no such version.
+  virtual Status purge(const VersionName& /*version*/) {
+    return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry for purges"};
+  }
+  // Returns the purged versions that this node knows of, by name. A new one is announced by ClusterOptions::changed.
+  virtual std::vector<VersionName> purged() const { return {}; }
+
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;
   virtual RegistryStatus status() const = 0;
@@ -174,8 +182,8 @@ struct ClusterOptions {
   EtcdOptions etcd;
   Member self;                     // the registry fills in `node` and `since_ns`
   std::chrono::seconds lease{10};  // a node that is silent for so long is not a member
-  // Called after a commit of the mirror, and after a change of members or of `connected`. Any thread. Must be short and
-  // not call the registry.
+  // Called after a commit of the mirror, and after a change of members, of purges or of `connected`. Any thread. Must
+  // be short and not call the registry.
   std::function<void()> changed;
 };
 

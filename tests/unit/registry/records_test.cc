@@ -65,6 +65,8 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
     CHECK_FALSE(keys.parse(keys.claim(digits) + place).ok());
   CHECK(keys.claim_place(digits, 7).starts_with(keys.claim_line(digits).begin));
   CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
+  CHECK(keys.parse(keys.purge("a", 3))->kind == KeyKind::purge);
+  CHECK(keys.parse(keys.purge("a", 3))->number == 3);
   CHECK(keys.parse(keys.collection())->kind == KeyKind::collection);
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
