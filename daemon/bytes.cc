@@ -172,7 +172,8 @@ Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers
   repairs->begin(store, store.cache(), fetcher);
   if (peers != nullptr) peers->begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
-    behind = std::make_unique<WriteBehind>(of, of.ledger(), origin);
+    behind =
+        std::make_unique<WriteBehind>(of, of.ledger(), origin, [&registry] { return registry.origin_collection(); });
 }
 
 void Bytes::configure() {

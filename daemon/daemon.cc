@@ -75,8 +75,8 @@ class Daemon {
   Daemon(const DaemonOptions& options, SettingValues values, Config config)
       : options_(options), values_(std::move(values)), config_(std::move(config)) {}
 
-  // Ends the calls to memory_, which is destroyed before the registry's threads end.
-  ~Daemon() { tell(nullptr); }
+  // Ends the calls to memory_ and auto_gc_, which are destroyed before the registry's threads end.
+  ~Daemon() { tell(nullptr, nullptr); }
 
   Result<bool> run() {
     WEFT_CHECK(start());
@@ -96,9 +96,10 @@ class Daemon {
   }
 
  private:
-  void tell(FlushBehind* memory) {
+  void tell(FlushBehind* memory, AutoGc* gc) {
     const std::lock_guard lock(telling_);
     told_ = memory;
+    told_gc_ = gc;
   }
 
   // Ends the daemon as SIGTERM does, but with an error. Any thread.
@@ -128,9 +129,10 @@ class Daemon {
     bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
     memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
                                             config_.get()->memory_max);
-    tell(memory_.get());
+    tell(memory_.get(), nullptr);
     memory_->wake();  // for changes that arrived before memory_ was set
     auto_gc_ = std::make_unique<AutoGc>(gc_actions());
+    tell(memory_.get(), auto_gc_.get());
     parts_.emplace(DaemonParts{*store_, *registry_, config_, figures_, *bytes_, *memory_, import_memory_, *auto_gc_,
                                *served_pulls_, pull_counts_, kept_versions_, mounts_, now_ns()});
     add_process_figures(figures_, options_.commit);
@@ -146,7 +148,7 @@ class Daemon {
     serve_bundles(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
-    serve_restore(*server_, *parts_);
+    serve_origin(*server_, *parts_);
     serve_keys(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);
@@ -192,15 +194,20 @@ class Daemon {
     return {.delay = [this] { return config_.get()->gc_delay; },
             .space_is_short = [this] { return is_short_of_space(*store_); },
             .hold = [this](VersionId version) { return store_->hold_version(version); },
-            .collect = [this](const std::function<bool()>& cancelled) -> Status {
+            .collect = [this](bool all, const std::function<bool()>& cancelled) -> Status {
               SilentProgress progress(cancelled);
-              WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {}, cancelled, progress));
+              WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {.all = all}, cancelled, progress));
               if (outcome.report.versions_reaped + outcome.report.blobs_freed > 0) audit("gc", "", own_user());
               if (outcome.undecided.empty()) return {};
               const UndecidedVersion& first = outcome.undecided.front();
               return Error{Errc::busy,
                            fmt::format("{}{}{}", first.version, first.version.empty() ? "" : ": ", first.problem)};
-            }};
+            },
+            .purged =
+                [purged = std::make_shared<PurgedVersions>(*store_, *registry_)] {
+                  auto unfreed = purged->unfreed();
+                  return unfreed.ok() ? *std::move(unfreed) : std::vector<VersionId>();
+                }};
   }
 
   Status open_store() {
@@ -239,6 +246,7 @@ class Daemon {
     options.changed = [this] {
       const std::lock_guard lock(telling_);
       if (told_ != nullptr) told_->wake();
+      if (told_gc_ != nullptr) told_gc_->look();
     };
     options.refused = [this](const Error& why) { end_because(why); };
     return cluster_registry(*store_, store_->mirror(), std::move(options));
@@ -302,8 +310,9 @@ class Daemon {
   std::unique_ptr<FlushBehind> memory_;
   ImportMemory import_memory_{std::max(memory_bytes() / kImportsPart, kImportsMin)};
   std::mutex telling_;
-  std::optional<Error> refused_;    // why the daemon ends; guarded by telling_
-  FlushBehind* told_ = nullptr;     // called after changes of the registry; guarded by telling_
+  std::optional<Error> refused_;  // why the daemon ends; guarded by telling_, as the next two
+  FlushBehind* told_ = nullptr;   // called after changes of the registry, as the next one
+  AutoGc* told_gc_ = nullptr;
   std::unique_ptr<Follow> follow_;  // null without a cluster: then all bytes are local
   std::unique_ptr<AutoGc> auto_gc_;
   std::optional<DaemonParts> parts_;

@@ -17,6 +17,7 @@
 #include "daemon_api/control_messages.h"
 #include "monitor/mount_table.h"
 #include "pull/served_pulls.h"
+#include "weft/cluster/origin.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"
 
@@ -54,8 +55,12 @@ void add_pull_figures(Figures& figures, const DaemonParts& parts);
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 
-void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
-void serve_restore(control::Server& server, DaemonParts& parts);  // restore
+// Frees what purged versions alone needed at the origin, and with a horizon what removed ones did.
+Result<OriginGcReport> collect_origin_now(DaemonParts& parts, std::uint64_t horizon_ns, bool dry_run,
+                                          Progress& progress);
+
+void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, purge, undelete, gc
+void serve_origin(control::Server& server, DaemonParts& parts);   // restore, gc_origin, fsck_origin
 void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
 void serve_nodes(control::Server& server, DaemonParts& parts);    // node_drain, node_remove
 void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics, mount

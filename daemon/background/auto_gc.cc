@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -28,6 +29,10 @@ void AutoGc::removed(VersionId version, VersionHold hold) {
 void AutoGc::undeleted(VersionId version) {
   const std::lock_guard lock(mutex_);
   std::erase_if(held_, [version](const Held& held) { return held.version == version; });
+}
+
+void AutoGc::look() {
+  worker_.wake();
 }
 
 void AutoGc::collect_soon() {
@@ -89,16 +94,42 @@ Worker::Pause AutoGc::pause() const {
   return std::max(until - now, Worker::Pause(0));
 }
 
+// Ends the holds on purged versions. True if there is one that gc has not tried to free.
+bool AutoGc::end_purged() {
+  const std::vector<VersionId> purged = actions_.purged ? actions_.purged() : std::vector<VersionId>();
+  for (const VersionId version : purged) undeleted(version);
+  return std::exchange(purged_, purged) != purged && !purged.empty();
+}
+
 Result<Worker::Pause> AutoGc::round() {
+  const bool purged = end_purged();
   std::unique_lock lock(mutex_);
-  if (!due()) return pause();
+  if (!due() && !purged) return pause();
   lock.unlock();
   const LogWork work("automatic gc", ++runs_);
-  const Status done = actions_.collect([this] { return worker_.ending(); });
+  const Status done = actions_.collect(!purged_.empty(), [this] { return worker_.ending(); });
   if (!done.ok() && !worker_.ending()) log_info("{}: {}", log_work(), done.error().message);
   lock.lock();
   next_ = time_.now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));
   return Worker::Pause(0);
+}
+
+// A version that is unknown here or was freed has no content on this node. A live one is about to be removed.
+Result<std::vector<VersionId>> PurgedVersions::unfreed() {
+  std::vector<VersionId> ids;
+  for (VersionName& name : registry_.purged()) {
+    if (freed_.contains(name)) continue;
+    WEFT_TRY(const auto snapshot, store_.snapshot());
+    const auto model = snapshot->model(name.model);
+    const auto row = model.ok() ? snapshot->version(model->id, name.number) : Result<VersionRow>(model.error());
+    if (row.ok() && !row->removed) continue;
+    WEFT_TRY(const bool waits, row.ok() ? lists_version(*snapshot, &Snapshot::unreaped, row->id) : Result<bool>(false));
+    if (waits)
+      ids.push_back(row->id);
+    else
+      freed_.insert(std::move(name));
+  }
+  return ids;
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // gc that weftd runs by itself. A version that a user removed is held for gc_delay, as if a reader had it open; if
-// space is short, all holds end. A version that a publish with `keep` removed is freed at once. gc also runs once per
+// space is short, all holds end. A version that a publish with `keep` removed, or that was
+// purged, is freed at once. gc also runs once per
 // gc_delay, for versions that other nodes removed. Any thread.
 #pragma once
 
@@ -9,8 +10,11 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
+#include <vector>
 
 #include "base/worker.h"
+#include "weft/cluster/registry.h"
 #include "weft/store/store.h"
 
 namespace weft {
@@ -27,7 +31,9 @@ class AutoGc {
     std::function<std::chrono::seconds()> delay;  // returns the current gc_delay
     std::function<bool()> space_is_short;
     std::function<Result<VersionHold>(VersionId)> hold;
-    std::function<Status(const std::function<bool()>& cancelled)> collect;  // runs gc; retried after an error
+    // Runs gc; retried after an error. `all`: rewrites every pack that has dead bytes.
+    std::function<Status(bool all, const std::function<bool()>& cancelled)> collect;
+    std::function<std::vector<VersionId>()> purged = {};  // as PurgedVersions::unfreed(); empty: there are none
   };
   // `time` outlives this.
   explicit AutoGc(Actions actions, const TimeSource& time = steady_time())
@@ -39,6 +45,7 @@ class AutoGc {
   void removed(VersionId version, VersionHold hold);
   // Ends the holds on a version that was undeleted.
   void undeleted(VersionId version);
+  void look();  // call after changes of the registry: versions that were purged are freed at once
   // Runs gc soon, to free removed versions that are not held.
   void collect_soon();
   HeldVersions held();
@@ -56,6 +63,7 @@ class AutoGc {
   std::deque<Held> take();
   Result<Worker::Pause> round();
   bool due();
+  bool end_purged();
   Worker::Pause pause() const;
 
   const Actions actions_;
@@ -64,8 +72,23 @@ class AutoGc {
   std::deque<Held> held_;  // oldest first; guarded by mutex_, as the two below
   Deadline next_{};
   bool soon_ = false;
-  std::uint64_t runs_ = 0;  // used by the worker alone
+  std::uint64_t runs_ = 0;         // used by the worker alone, as the next one
+  std::vector<VersionId> purged_;  // versions that Actions::purged returned last
   Worker worker_;
+};
+
+// The purged versions whose content this node still has. For one thread.
+class PurgedVersions {
+ public:
+  // All outlive this.
+  PurgedVersions(Store& store, Registry& registry) : store_(store), registry_(registry) {}
+  // Returns the removed versions among them that gc has not freed.
+  Result<std::vector<VersionId>> unfreed();
+
+ private:
+  Store& store_;
+  Registry& registry_;
+  std::set<VersionName> freed_;  // versions that this node has no content of
 };
 
 }  // namespace weft

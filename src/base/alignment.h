@@ -5,10 +5,10 @@
 
 namespace weft {
 
-// `structs` is a flatbuffers::Vector of Struct.
+// `structs` is a flatbuffers::Vector of Struct. An empty one may lie anywhere.
 template <class Struct, class Vector>
 bool lies_aligned(const Vector& structs) {
-  return reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
+  return structs.size() == 0 || reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
 }
 
 }  // namespace weft

@@ -158,6 +158,7 @@ inline constexpr std::size_t kBatchRows = 4096;
 // An origin.
 inline constexpr std::uint64_t kOriginIdentityMax = 64U << 10U;  // bytes of weft-origin
 inline constexpr std::uint64_t kCatalogEventMax = 4U << 20U;     // bytes of one record of its journal
+inline constexpr std::uint64_t kFreedNamesMax = 1U << 20U;       // names of one manifest that collections have freed
 
 // A bundle.
 inline constexpr std::uint64_t kBundleListMax = kRecordMax;    // bytes of its list

@@ -104,6 +104,12 @@ void fields(JsonFields& f, GcOutcome& m) {
   f("drafts", m.drafts)("undecided", m.undecided);
 }
 
+void fields(JsonFields& f, PurgeReport& m) {
+  f("purged", m.purged)("shared_with", m.shared_with)("bytes_freed", m.bytes_freed);
+  f("origin_bytes_freed", m.origin_bytes_freed)("origin_dead_bytes", m.origin_dead_bytes);
+  f("nodes", m.nodes)("absent", m.absent)("problems", m.problems);
+}
+
 void fields(JsonFields& f, RepairRequest& m) {
   f("length", m.blob.length)("root", m.blob.root)("offset", m.offset);
   if (m.blob.length == 0) f.refuse("\"length\": expected at least 1, got 0");

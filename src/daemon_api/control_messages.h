@@ -13,8 +13,11 @@
 //   note       NoteRequest                                      VersionName
 //   mv         RenameRequest                                    {}
 //   rm         RemoveRequest    VersionName                     RemoveReport
+//   purge      PurgeRequest     ProgressEvent                   PurgeReport
 //   undelete   UndeleteRequest  UndeletedVersion                {}
 //   gc         GcOptions        ProgressEvent                   GcOutcome
+//   gc_origin  OriginGcRequest  ProgressEvent                   OriginGcReport
+//   fsck_origin OriginFsckRequest ProgressEvent                 OriginFsckReport
 //   prefetch   PrefetchRequest  ProgressEvent                   FetchReport
 //   pin        PinRequest                                       {}
 //   evict      EvictRequest                                     EvictReport
@@ -258,6 +261,28 @@ inline void fields(JsonFields& f, RemoveReport& m) {
   f("kept_until_ns", m.kept_until_ns);
 }
 
+// Takes versions down for good.
+struct PurgeRequest {
+  std::vector<std::string> specs;  // MODEL@V, or MODEL for all its versions, removed ones too
+  bool force = false;              // also versions that have a tag
+  bool dry_run = false;
+};
+inline void fields(JsonFields& f, PurgeRequest& m) {
+  f("specs", m.specs)("force", m.force)("dry_run", m.dry_run);
+}
+
+struct PurgeReport {
+  std::vector<VersionName> purged;
+  std::vector<VersionName> shared_with;  // some of the live versions that have bytes of purged ones, which stay
+  std::uint64_t bytes_freed = 0;         // disk space on this node
+  std::uint64_t origin_bytes_freed = 0;  // disk space at the origin
+  std::uint64_t origin_dead_bytes = 0;   // in packs of the origin that other versions need
+  std::vector<std::string> nodes;        // other nodes, which free the content now
+  std::vector<std::string> absent;       // nodes that do so when they come back
+  std::vector<std::string> problems;     // why content stays on this node or at the origin until the next gc
+};
+void fields(JsonFields& f, PurgeReport& m);
+
 struct UndeleteRequest {
   std::vector<std::string> specs;  // MODEL@NUMBER
 };
@@ -347,6 +372,32 @@ struct RepairRequest {
   std::uint64_t offset = 0;  // offset of the blob in the file that the client sends, if any
 };
 void fields(JsonFields& f, RepairRequest& m);
+
+struct OriginGcRequest {
+  std::uint64_t grace_s = 0;  // versions that were removed within this time keep their content
+  bool dry_run = false;
+};
+inline void fields(JsonFields& f, OriginGcRequest& m) {
+  f("grace_seconds", m.grace_s)("dry_run", m.dry_run);
+}
+
+inline void fields(JsonFields& f, OriginGcReport& m) {
+  f("versions", m.versions)("versions_in_grace", m.versions_in_grace)("packs_freed", m.packs_freed);
+  f("bytes_freed", m.bytes_freed)("manifests_freed", m.manifests_freed)("packs", m.packs);
+  f("dead_bytes", m.dead_bytes)("unfinished_freed", m.unfinished_freed);
+}
+
+struct OriginFsckRequest {
+  bool repair = false;
+};
+inline void fields(JsonFields& f, OriginFsckRequest& m) {
+  f("repair", m.repair);
+}
+
+inline void fields(JsonFields& f, OriginFsckReport& m) {
+  f("versions", m.versions)("waiting", m.waiting)("manifests", m.manifests)("packs", m.packs)("records", m.records);
+  f("bytes_read", m.bytes_read)("damaged", m.damaged)("problems", m.problems)("repaired", m.repaired);
+}
 
 struct RestoreRequest {
   bool accept_loss = false;

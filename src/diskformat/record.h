@@ -34,6 +34,7 @@ enum class RecordKind : std::uint16_t {
   catalog_description = 9,
   catalog_undelete = 10,
   bundle = 11,   // BUNDLE/weft-bundle
+  freed = 12,    // ORIGIN/freed/<sequence>
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
@@ -69,6 +70,7 @@ enum class RecordKind : std::uint16_t {
   registry_mark,  // STORE/registry
   registry_claim,
   registry_node,
+  registry_collection,
 };
 
 // Returns a whole record. `seed` is the hash of the table and key that the record is bound to; 0: it is not bound.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -13,11 +14,12 @@
 #include "diskformat/pack_names.h"
 #include "diskformat/record.h"
 #include "origin/copy.h"
+#include "origin/deletions.h"
 
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, 5> kFolders = {"packs", "manifests", "places", "journal", "tmp"};
+constexpr std::array<std::string_view, 6> kFolders = {"packs", "manifests", "places", "journal", "freed", "tmp"};
 
 Error of_origin(const std::string& path, const Error& error) {
   return Error{error.code, fmt::format("origin {}: {}", path, error.message)};
@@ -57,6 +59,7 @@ Result<OriginDir> OriginDir::open(const std::string& path, std::string_view clus
   if (!info.ok()) return of_origin(path, info.error());
   dir.info_ = std::move(info).value();
   WEFT_CHECK(dir.check_owner(cluster));
+  WEFT_CHECK(dir.know_freed(0));
   return dir;
 }
 
@@ -98,7 +101,23 @@ Result<OriginDir> OriginDir::open_existing(const std::string& path) {
   if (!info.ok() && (info.error().code == Errc::not_found || info.error().code == Errc::not_dir))
     return Error{Errc::not_found, fmt::format("{}: no origin here: expected a file weft-origin", path)};
   if (!info.ok()) return of_origin(path, info.error());
-  return OriginDir(path, *info);
+  OriginDir dir(path, *info);
+  WEFT_CHECK(dir.know_freed(0));
+  return dir;
+}
+
+Status OriginDir::know_freed(std::uint64_t sequence) {
+  if (sequence != 0 && freed_->sequence >= sequence) return {};
+  WEFT_TRY(const SafePath origin, directory());
+  auto read = read_freed(origin, sequence);
+  if (!read.ok()) return of_origin(path_, read.error());
+  if (read->sequence < sequence)
+    return Error{Errc::not_found,
+                 fmt::format("origin {}: expected the list {} of a collection, got none; nothing is written there "
+                             "until this node sees it",
+                             path_, freed_name(sequence))};
+  freed_ = std::make_shared<const FreedFiles>(std::move(read).value());
+  return {};
 }
 
 // A directory without an origin is most often the mount point of an unmounted file system. Publishes written there
@@ -132,10 +151,11 @@ Status OriginDir::appear(const SafePath& fresh, const SafePath& file) {
   return sync_directory(file.parent());
 }
 
-Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes) const {
+Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes,
+                      bool replace) const {
   WEFT_TRY(const SafePath origin, directory());
   const SafePath file = origin / folder / name;
-  if (stat_file(file).ok()) return {};
+  if (!replace && stat_file(file).ok()) return {};
   WEFT_TRY(const SafePath path, write_fresh(origin, bytes));
   Status put = appear(path, file);
   if (!put.ok()) static_cast<void>(remove_file(path));
@@ -153,27 +173,64 @@ Result<SafePath> OriginDir::write_fresh(const SafePath& origin, std::span<const 
   return of_origin(path_, written.error());
 }
 
-Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {
+// If no known name exists, another node may have freed them and put the manifest again since this object was opened.
+template <class Read>
+auto OriginDir::read_named(const std::string& folder, const Digest& digest, const Read& read) const
+    -> decltype(read(std::declval<const SafePath&>())) {
   WEFT_TRY(const SafePath origin, directory());
-  const SafePath path = origin / "manifests" / to_hex(digest);
-  WEFT_TRY(auto bytes, read_file(path, limits::kManifestMax));
-  if (sha256(bytes) == digest) return bytes;
-  return Error{Errc::corrupt, fmt::format("{}: its bytes do not match the digest in its name", path)};
+  const auto read_names = [&](std::uint64_t from, std::uint64_t to) {
+    auto got = read(origin / folder / text_of({digest, to}));
+    for (std::uint64_t n = to; n-- > from && !got.ok() && got.error().code == Errc::not_found;)
+      got = read(origin / folder / text_of({digest, n}));
+    return got;
+  };
+  const std::uint64_t known = freed_->names_of(digest);
+  auto got = read_names(0, known);
+  if (got.ok() || got.error().code != Errc::not_found) return got;
+  const auto latest = read_freed(origin, 0);
+  const std::uint64_t now = latest.ok() ? latest->names_of(digest) : 0;
+  return now > known ? read_names(known + 1, now) : got;
+}
+
+Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {
+  return read_named("manifests", digest, [&digest](const SafePath& path) -> Result<std::vector<std::byte>> {
+    WEFT_TRY(auto bytes, read_file(path, limits::kManifestMax));
+    if (sha256(bytes) == digest) return bytes;
+    return Error{Errc::corrupt, fmt::format("{}: its bytes do not match the digest in its name", path)};
+  });
 }
 
 Result<Places> OriginDir::places(const Digest& manifest) const {
-  WEFT_TRY(const SafePath origin, directory());
-  const SafePath path = origin / "places" / to_hex(manifest);
-  WEFT_TRY(const auto bytes, read_file(path, limits::kRecordMax));
-  return decode_places(bytes, manifest, path);
+  return read_named("places", manifest, [&manifest](const SafePath& path) -> Result<Places> {
+    WEFT_TRY(const auto bytes, read_file(path, limits::kRecordMax));
+    return decode_places(bytes, manifest, path);
+  });
+}
+
+bool OriginDir::holds(const Digest& manifest) const {
+  const auto places = this->places(manifest);
+  if (!places.ok() || !has_packs(*places) || !this->manifest(manifest).ok()) return false;
+  const auto origin = directory();
+  const std::string name = text_of({manifest, freed_->names_of(manifest)});
+  return origin.ok() && stat_file(*origin / "places" / name).ok() && stat_file(*origin / "manifests" / name).ok();
+}
+
+// True if the packs of all these places are there, and no collection may delete them.
+bool OriginDir::has_packs(const Places& places) const {
+  const auto origin = directory();
+  std::set<PackId> packs;
+  for (const auto& [id, place] : places.blobs) packs.insert(place.pack);
+  return origin.ok() && std::ranges::all_of(packs, [&](PackId pack) {
+           return !freed_->has_pack(pack) && stat_file(toc_path(*origin, pack)).ok();
+         });
 }
 
 Result<std::vector<Digest>> OriginDir::placed() const {
   WEFT_TRY(const SafePath origin, directory());
-  WEFT_TRY(const auto names, list_directory(origin / "places"));
+  WEFT_TRY(const auto names, list_manifest_names(origin / "places"));
   std::vector<Digest> manifests;
-  for (const std::string& name : names)
-    if (const auto digest = digest_from_hex(name)) manifests.push_back(*digest);
+  for (const ManifestName& name : names)
+    if (manifests.empty() || manifests.back() != name.digest) manifests.push_back(name.digest);
   return manifests;
 }
 
@@ -210,11 +267,14 @@ Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress) con
 }
 
 Status OriginDir::put_manifest(const Digest& digest, std::span<const std::byte> bytes) const {
-  return put("manifests", to_hex(digest), bytes);
+  return put("manifests", text_of({digest, freed_->names_of(digest)}), bytes);
 }
 
 Status OriginDir::put_places(const Places& places) const {
-  return put("places", to_hex(places.manifest), encode_places(places));
+  const Digest& manifest = places.manifest;
+  const auto known = this->places(manifest);
+  const bool useless = known.ok() ? !has_packs(*known) : known.error().code == Errc::corrupt;
+  return put("places", text_of({manifest, freed_->names_of(manifest)}), encode_places(places), useless);
 }
 
 Status OriginDir::put_event(const CatalogEvent& event, std::string_view cluster) const {

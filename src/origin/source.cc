@@ -90,6 +90,7 @@ class OriginReader {
     {
       const std::lock_guard lock(mutex_);
       closed.swap(open_);
+      dir_.reset();  // it knows which names of manifests were freed
     }
     places_.clear();
     tocs_.clear();
@@ -323,7 +324,7 @@ Result<std::vector<Digest>> lacking_at_origin(const std::string& path, const std
       [path, known, cluster, asked = std::move(manifests)]() -> Result<std::vector<Digest>> {
         WEFT_TRY(const OriginDir dir, OriginDir::open_known(path, known, cluster));
         std::vector<Digest> lacking = asked;
-        std::erase_if(lacking, [&](const Digest& one) { return dir.places(one).ok() && dir.manifest(one).ok(); });
+        std::erase_if(lacking, [&](const Digest& one) { return dir.holds(one); });
         std::ranges::sort(lacking);
         return lacking;
       },

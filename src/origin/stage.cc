@@ -52,7 +52,7 @@ class Staging {
       : store_(store), origin_(origin), row_(row), progress_(progress), searched_for_(searched_for) {}
 
   Status run() {
-    if (!origin_.places(row_.manifest).ok() || !origin_.manifest(row_.manifest).ok()) {
+    if (!origin_.holds(row_.manifest)) {
       WEFT_TRY(const VersionHold hold, store_.use([&](Store& store) { return store.hold_version(row_.id); }));
       WEFT_TRY(const auto reader, store_.use([&](Store& store) { return store.open_manifest(row_.manifest); }));
       WEFT_TRY(const Manifest manifest, decode_manifest(reader->bytes()));
@@ -98,8 +98,14 @@ class Staging {
     WEFT_TRY(others_, store_.use([&](Store& store) { return others_with(store, id, row_); }));
     for (const Digest& manifest : others_.manifests)
       if (const Places* places = places_of(manifest))
-        if (auto place = places->find(id)) return place;
+        if (auto place = place_in(*places, id)) return place;
     return std::optional<BlobPlace>();
+  }
+
+  // Returns the place of a blob, unless a collection may delete the pack or has deleted it.
+  std::optional<BlobPlace> place_in(const Places& places, const ContentId& id) {
+    const auto place = places.find(id);
+    return place && toc_of(place->pack) != nullptr ? place : std::nullopt;
   }
 
   Error nowhere(const ContentId& id, Errc code) const {
@@ -112,10 +118,10 @@ class Staging {
   Status search_all(std::vector<std::size_t> lost) {
     if (lost.empty()) return {};
     WEFT_TRY(const auto manifests, origin_.placed());
+    const SearchedOrigin now{manifests.size(), origin_.freed().sequence};
     for (const std::size_t i : lost) {
       const auto scanned = searched_for_.find(places_.blobs[i].first);
-      if (scanned != searched_for_.end() && scanned->second == manifests.size())
-        return nowhere(scanned->first, Errc::absent);
+      if (scanned != searched_for_.end() && scanned->second == now) return nowhere(scanned->first, Errc::absent);
     }
     for (const Digest& manifest : manifests) {
       if (lost.empty()) return {};
@@ -123,31 +129,31 @@ class Staging {
       const auto places = origin_.places(manifest);
       if (!places.ok()) continue;
       std::erase_if(lost, [&](std::size_t i) {
-        const auto place = places->find(places_.blobs[i].first);
+        const auto place = place_in(*places, places_.blobs[i].first);
         if (place) places_.blobs[i].second = *place;
         return place.has_value();
       });
     }
     if (lost.empty()) return {};
     const ContentId& id = places_.blobs[lost.front()].first;
-    searched_for_[id] = manifests.size();
+    searched_for_[id] = now;
     return nowhere(id, Errc::absent);
   }
 
-  // toc_of() and places_of() return the origin's copy; null if it has none.
+  // toc_of() and places_of() return the origin's copy; null if it has none, or only one that a collection may delete.
   const PackToc* toc_of(PackId pack) {
-    return read_once(tocs_, pack, [&] { return origin_.toc(pack); });
+    return origin_.freed().has_pack(pack) ? nullptr : read_once(tocs_, pack, [&] { return origin_.toc(pack); });
   }
   const Places* places_of(const Digest& manifest) {
     return read_once(known_, manifest, [&] { return origin_.places(manifest); });
   }
 
-  // Copies a pack as it is. If the origin has a pack with this id that lacks some of these blobs, copies them into a
-  // new pack.
+  // Copies a pack as it is. If the origin has a pack with this id that lacks some of these blobs, or had one that a
+  // collection may delete, copies them into a new pack.
   Status put_pack(const PackReader& pack, const std::vector<std::size_t>& members) {
     WEFT_TRY(PackToc toc, read_toc_of(store_path_, pack.id()));
     toc.cached = toc.promoted = false;  // an origin keeps its packs
-    if (toc_of(pack.id()) != nullptr) {
+    if (toc_of(pack.id()) != nullptr || origin_.freed().has_pack(pack.id())) {
       toc.pack = new_pack_id(PackKind::blobs);
       std::erase_if(toc.entries, [&](const PackEntry& entry) {
         return std::ranges::none_of(members, [&](std::size_t i) { return places_.blobs[i].first == entry.id; });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "blobs/revocable_store.h"
@@ -11,16 +12,21 @@
 
 namespace weft {
 
-// Negative cache: blobs found neither on this node nor at the origin, with the number of manifests that had places at
-// the origin at that time. Nothing is ever deleted at an origin, so a blob is searched again only if that number has
-// grown.
-using SearchedFor = std::map<ContentId, std::size_t>;
+// Negative cache: blobs found neither on this node nor at the origin. A blob is searched again if the origin has more
+// manifests with places than at that time, or has been collected since.
+struct SearchedOrigin {
+  std::size_t manifests = 0;   // with places
+  std::uint64_t sequence = 0;  // of the latest collection
+  bool operator==(const SearchedOrigin&) const = default;
+};
+using SearchedFor = std::map<ContentId, SearchedOrigin>;
 
 // Copies to the origin everything that the version needs and the origin lacks, durably: packs, the manifest, the places
 // of its blobs, and its journal record. Errc::not_found: this node lacks a blob that another node has not written to
 // the origin yet. Errc::absent: no node is known that would write the blob. Errc::cancelled. Verifies all bytes;
 // `progress` counts the copied ones. Several nodes may copy at the same time, also the same version. May hang in the
-// origin's file system. If the store is taken back meanwhile, it is not used again: Errc::cancelled.
+// origin's file system. Relies on no file that a collection may delete, by the list that `origin` knows
+// (origin/collect.h). If the store is taken back meanwhile, it is not used again: Errc::cancelled.
 Status stage_version(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
                      SearchedFor& searched_for);
 

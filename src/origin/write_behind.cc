@@ -35,10 +35,15 @@ constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 // Shared with the worker's thread, which may outlive the WriteBehind.
 struct WriteBehind::State final : public Progress {
-  State(Store& of, OriginLedger& in, std::string path, const TimeSource& time)
-      : ledger(in), store(of), origin_path(std::move(path)), worker("not at the origin yet", kRetry, time) {}
+  State(Store& of, OriginLedger& in, std::string path, LatestCollection collection, const TimeSource& time)
+      : ledger(in),
+        latest_collection(std::move(collection)),
+        store(of),
+        origin_path(std::move(path)),
+        worker("not at the origin yet", kRetry, time) {}
 
-  OriginLedger& ledger;  // use only inside store.use()
+  OriginLedger& ledger;                      // use only inside store.use(), as the next one
+  const LatestCollection latest_collection;  // may be empty
   RevocableStore store;
   const std::string origin_path;
   VersionId untried = 0;     // only the worker uses this: versions from here on have not been tried
@@ -147,6 +152,26 @@ struct WriteBehind::State final : public Progress {
     bool reached = true;             // the origin could be opened
   };
 
+  // Returns the sequence of the list of freed files that the registry has announced for this origin.
+  Result<std::uint64_t> announced(const OriginDir& origin) const {
+    if (!latest_collection) return std::uint64_t{0};
+    WEFT_TRY(const OriginCollection latest,
+             store.use([&](Store&) { return Result<OriginCollection>(latest_collection()); }));
+    return latest.origin == origin.uuid() ? latest.sequence : std::uint64_t{0};
+  }
+
+  // The version's row was read before, so a list that was announced before the publish is known here. A list that is
+  // announced meanwhile matters only if the version was removed and undeleted since.
+  Status stage(OriginDir& origin, const VersionRow& row) {
+    for (;;) {
+      WEFT_TRY(const std::uint64_t before, announced(origin));
+      if (before != 0) WEFT_CHECK(origin.know_freed(before));
+      WEFT_CHECK(stage_version(store, origin, row, *this, searched_for));
+      WEFT_TRY(const std::uint64_t after, announced(origin));
+      if (after <= origin.freed().sequence) return {};
+    }
+  }
+
   Status save(VersionId version, Round& round) {
     WEFT_TRY(const VersionRow row, store.use([&](Store& lent) -> Result<VersionRow> {
       WEFT_TRY(const auto snapshot, lent.snapshot());
@@ -157,10 +182,10 @@ struct WriteBehind::State final : public Progress {
         const std::lock_guard lock(mutex);
         active = fmt::format("{}@{}", row.model_name, row.number);
       }
-      const auto origin = this->origin();
+      auto origin = this->origin();
       round.reached = origin.ok();
       if (!origin.ok()) return origin.error();
-      WEFT_CHECK(stage_version(store, *origin, row, *this, searched_for));
+      WEFT_CHECK(stage(*origin, row));
     }
     return store.use([&](Store&) { return ledger.saved(std::span(&version, 1)); });
   }
@@ -340,8 +365,9 @@ struct WriteBehind::State final : public Progress {
   }
 };
 
-WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, const TimeSource& time)
-    : state_(std::make_shared<State>(store, ledger, std::move(origin_path), time)) {
+WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, LatestCollection collection,
+                         const TimeSource& time)
+    : state_(std::make_shared<State>(store, ledger, std::move(origin_path), std::move(collection), time)) {
   state_->worker.start([state = state_] { return state->work(); });
 }
 

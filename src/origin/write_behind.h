@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/time_source.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
 
@@ -24,12 +25,16 @@ struct WriteBehindStatus {
   std::string problem;                // why the last try failed; "" if it succeeded
 };
 
+using LatestCollection = std::function<OriginCollection()>;
+
 // Any thread.
 class WriteBehind {
  public:
   // `store` and `ledger` must outlive this object. If the directory is missing or does not answer, the thread retries.
-  // `time`: of the pauses between rounds; it outlives the thread, an abandoned one too.
-  WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, const TimeSource& time = steady_time());
+  // `collection`: as Registry::origin_collection(). `time`: of the pauses between rounds. Both outlive the thread, an
+  // abandoned one too.
+  WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, LatestCollection collection = {},
+              const TimeSource& time = steady_time());
   // Takes a few seconds at most. A thread that hangs in the origin's file system is abandoned, and cannot use the
   // store.
   ~WriteBehind();

@@ -10,6 +10,7 @@
 #include "os/file_ops.h"
 #include "os/sys.h"
 #include "registry/cluster_check.h"
+#include "registry/collections.h"
 #include "registry/etcd_claim.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_names.h"
@@ -17,6 +18,7 @@
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/own_registry.h"
+#include "registry/purges.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/names.h"
@@ -57,9 +59,12 @@ class ClusterRegistry final : public Registry {
         own_(client_, keys_),
         names_(own_, options_.etcd.answer_max),
         restore_(own_, names_, options_.etcd.answer_max),
+        collections_(own_),
+        purges_(own_),
         membership_(client_, keys_, options_.lease,
                     {[this](bool answers) { mirror_.hear(answers); }, options_.refused}),
-        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, [this] { join(); }, [this] { changed(); }}) {}
+        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, collections_, purges_, [this] { join(); },
+                 [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
     membership_.end();
@@ -117,7 +122,9 @@ class ClusterRegistry final : public Registry {
     UndeleteWish wish;
     wish.by = at_this_node(by);
     std::unique_ptr<PreparedUndelete> prepared;
-    if (!row.removed || !row.lost.empty() || !is_at_origin(row.manifest)) {
+    wish.from_origin = row.removed && row.lost.empty() && row.removed_ns > collections_.latest().horizon_ns &&
+                       is_at_origin(row.manifest);
+    if (!wish.from_origin) {
       WEFT_CHECK(check_kept_here(row));
       WEFT_TRY(prepared, store_mirror_.prepare_undelete(model, number));
       wish.relies = prepared->relies_on();
@@ -163,6 +170,16 @@ class ClusterRegistry final : public Registry {
     };
     return claim_in_etcd(own_, {store_.cluster()->node, options_.self.name}, key, options_.lease, show);
   }
+  OriginCollection origin_collection() const override { return collections_.latest(); }
+  Status announce(const OriginCollection& next) override {
+    WEFT_CHECK(check_connected());
+    return collections_.announce(next);
+  }
+  Status purge(const VersionName& version) override {
+    WEFT_CHECK(check_connected());
+    return purges_.put(version);
+  }
+  std::vector<VersionName> purged() const override { return purges_.list(); }
   std::vector<Member> members() const override { return mirror_.members(); }
   Result<std::chrono::nanoseconds> probe() override {
     const auto begun = Clock::now();
@@ -322,6 +339,8 @@ class ClusterRegistry final : public Registry {
   OwnRegistry own_;
   EtcdNames names_;
   EtcdRestore restore_;
+  Collections collections_;
+  Purges purges_;
   Membership membership_;
   Mirror mirror_;
   std::mutex mutex_;

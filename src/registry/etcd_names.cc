@@ -214,6 +214,15 @@ Result<std::uint64_t> EtcdNames::remove_version(std::string_view model, std::uin
                    [&](bool may_be_done) { return try_remove(model, number, removal, may_be_done); });
 }
 
+// A collection of the origin frees the content of versions that were removed until its horizon.
+Status EtcdNames::check_uncollected(const VersionRow& row, const etcd::RangeAnswer& collection) const {
+  if (collection.items.empty()) return {};
+  const etcd::KeyValue& item = collection.items[0];
+  WEFT_TRY(const OriginCollection latest, open_collection(item.value, bound(item.key)));
+  if (row.removed_ns > latest.horizon_ns) return {};
+  return Error{Errc::absent, fmt::format("{}: the origin has freed its content", spec_of(row))};
+}
+
 // Returns nothing after a lost race. The new state has a later time than the removal, so that every node knows which
 // came last.
 Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& model, std::uint64_t number,
@@ -225,6 +234,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   read.then.emplace_back(query_of(gone));
   read.then.emplace_back(query_of(key));
   read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
+  read.then.emplace_back(query_of(keys_.collection()));
+  read.then.emplace_back(query_of(keys_.purge(model, number), true));
   WEFT_TRY(etcd::TxnAnswer now, client_.txn(read));
   if (now.ranges[0].items.empty()) {
     if (now.ranges[1].items.empty()) return no_version(model, number);
@@ -237,6 +248,9 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   VersionRow& row = version.version;
   if (version.tree_nodes == kTreeUnknown)
     return Error{Errc::absent, fmt::format("{}: it was removed in an earlier registry", spec_of(model, number))};
+  if (!now.ranges[4].items.empty())
+    return Error{Errc::absent, fmt::format("{}: it was purged", spec_of(model, number))};
+  if (wish.from_origin) WEFT_CHECK(check_uncollected(row, now.ranges[3]));
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));
   WEFT_CHECK(check_relies(wish.relies));
@@ -250,6 +264,9 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   txn.compares.push_back({{gone, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
   txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, now.header.revision + 1});
+  txn.compares.push_back({{keys_.purge(model, number), {}}, Target::version, Relation::equal, 0});
+  if (wish.from_origin)
+    txn.compares.push_back({{keys_.collection(), {}}, Target::mod_revision, Relation::less, now.header.revision + 1});
   compare_facts(txn, model, facts, wish.relies);
   RegistryHead head = facts.head;
   head.next_number = std::max(head.next_number, number + 1);

@@ -37,6 +37,7 @@ struct PublishDecision {
 struct UndeleteWish {
   std::vector<VersionName> relies;  // versions that must be live at the undelete
   bool in_memory = false;           // as MirroredVersion::in_memory
+  bool from_origin = false;         // the content comes from the origin
   Author by = {};                   // recorded with the tags
 };
 struct UndeleteDecision {
@@ -75,7 +76,8 @@ class EtcdNames {
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Makes a removed version live again, with its tags that lead to no other version. Errc::exists: it is not removed,
   // or the name would hide another model's or has another kind now. Errc::not_found: no such version, or one of
-  // `relies`.
+  // `relies`. Errc::absent: with `from_origin`, a collection of the origin has freed the
+  // content, or may have; or the version was purged.
   Result<UndeleteDecision> undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish);
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
@@ -93,6 +95,7 @@ class EtcdNames {
                      std::span<const VersionName> relies) const;
   Result<std::optional<std::uint64_t>> try_undelete(const std::string& model, std::uint64_t number,
                                                     const UndeleteWish& wish, UndeletedVersion& done, bool may_be_done);
+  Status check_uncollected(const VersionRow& row, const etcd::RangeAnswer& collection) const;
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,

@@ -193,6 +193,18 @@ Status Mirror::read_nodes() {
   return {};
 }
 
+// Without an answer the session ends soon, and the next one reads them.
+void Mirror::read_purges() {
+  const auto any = parts_.purges.read();
+  if (any.ok() && *any) parts_.changed();
+}
+
+// A value that does not verify counts as none.
+void Mirror::read_collection() {
+  if (const Status read = parts_.collections.read(); !read.ok() && read.error().code == Errc::corrupt)
+    refuse(read.error());
+}
+
 // Gives a registry that was set back what it has lost and this store has: the next numbers of models, which other nodes
 // would use again, and later messages and metrics, which other nodes would not have. If etcd refuses, for lack of space
 // for instance, it refuses changes of the other nodes too, so the mirror goes on.
@@ -217,6 +229,7 @@ Status Mirror::bring_back(const RegistryList& list) {
 Result<std::uint64_t> Mirror::read_list() {
   RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
   WEFT_CHECK(list.read(parts_.client));
+  read_collection();
   {
     std::lock_guard lock(mutex_);
     ++status_.lists;
@@ -243,6 +256,8 @@ Result<std::uint64_t> Mirror::read_list() {
 Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
   WEFT_CHECK(read_nodes());
+  read_collection();
+  read_purges();
   {
     std::lock_guard lock(mutex_);
     ++status_.watches;
@@ -315,6 +330,12 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return read_node(event, *key);
     case KeyKind::head:
       return parts_.own.saw_head(key->model, event);
+    case KeyKind::purge:
+      batch.purges = (!event.deleted && parts_.purges.saw(*key)) || batch.purges;
+      return;
+    case KeyKind::collection:
+      if (const Status seen = parts_.collections.saw(event); !seen.ok()) refuse(seen.error());
+      return;
     case KeyKind::barrier:
       batch.barrier = batch.barrier || key->name == node_;
       return;
@@ -366,7 +387,7 @@ Status Mirror::apply(Batch& batch) {
   } else {
     set_applied(batch.revision);
   }
-  if (batch.members) parts_.changed();
+  if (batch.members || batch.purges) parts_.changed();
   return {};
 }
 

@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "base/worker.h"
+#include "registry/collections.h"
 #include "registry/etcd_client.h"
 #include "registry/etcd_restore.h"
 #include "registry/members.h"
 #include "registry/mirror_mark.h"
 #include "registry/own_registry.h"
+#include "registry/purges.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_list.h"
 #include "weft/cluster/registry.h"
@@ -41,6 +43,8 @@ class Mirror {
     const RegistryKeys& keys;
     OwnRegistry& own;
     EtcdRestore& restore;
+    Collections& collections;
+    Purges& purges;
     std::function<void()> agreed;
     std::function<void()> changed;
   };
@@ -65,6 +69,8 @@ class Mirror {
   Status agree(etcd::Header& header);
   Status read_members();
   Status read_nodes();
+  void read_collection();
+  void read_purges();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
   Result<std::uint64_t> read_list();  // returns the revision of the list
@@ -80,6 +86,7 @@ class Mirror {
     std::optional<MirrorMark> mark;
     bool barrier = false;  // contains this node's barrier
     bool members = false;  // members joined or left
+    bool purges = false;   // versions were purged
     void add(MirrorChange change, std::uint64_t of) {
       changes.push_back(std::move(change));
       revisions.push_back(of);

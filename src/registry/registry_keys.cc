@@ -50,7 +50,7 @@ std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
       {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
       {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory},    {"c/", KeyKind::claim},
-      {"j/", KeyKind::join},   {"k/", KeyKind::node}};
+      {"j/", KeyKind::join},   {"k/", KeyKind::node},    {"p/", KeyKind::purge}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -84,6 +84,8 @@ etcd::Keys RegistryKeys::all(KeyKind kind) const {
       return etcd::prefixed(root_ + "t/");
     case KeyKind::node:
       return etcd::prefixed(root_ + "k/");
+    case KeyKind::purge:
+      return etcd::prefixed(root_ + "p/");
     default:
       return etcd::prefixed(root_ + "n/");
   }
@@ -100,6 +102,9 @@ std::string RegistryKeys::tombstone(std::string_view model, std::uint64_t number
 }
 std::string RegistryKeys::memory(std::string_view model, std::uint64_t number) const {
   return fmt::format("{}d/{}@{:016x}", root_, model, number);
+}
+std::string RegistryKeys::purge(std::string_view model, std::uint64_t number) const {
+  return fmt::format("{}p/{}@{:016x}", root_, model, number);
 }
 std::string RegistryKeys::tag(std::string_view model, std::string_view tag) const {
   return fmt::format("{}t/{}@{}", root_, model, tag);
@@ -124,6 +129,8 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   if (rest == "meta") return out;
   out.kind = KeyKind::removals;
   if (rest == "r") return out;
+  out.kind = KeyKind::collection;
+  if (rest == "g") return out;
   auto kind = kind_of(rest.substr(0, 2));
   if (!kind) return refused(key, "weft has no such keys");
   out.kind = *kind;

@@ -16,8 +16,10 @@
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
 //   c/<digits>/last              the node that had the claim last, for an hour
 //   j/<id>                       how often a join token was used, under a lease until a day after the token expires;
-//   <id> is
-//                                32 hexadecimal digits
+//   <id>
+//                                is 32 hexadecimal digits
+//   p/<model>@<number>           a purged version; never deleted
+//   g                            the latest collection of the origin; never deleted
 //   r                            put by every removal
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
@@ -44,14 +46,16 @@ enum class KeyKind : std::uint8_t {
   barrier,
   claim,
   removals,
+  collection,
+  purge,
   join,
   node
 };
 
 struct RegistryKey {
   KeyKind kind = KeyKind::meta;
-  std::string model;         // head, version, tombstone, memory, tag
-  std::uint64_t number = 0;  // version, tombstone, memory
+  std::string model;         // head, version, tombstone, memory, tag, purge
+  std::uint64_t number = 0;  // version, tombstone, memory, purge
   std::string name;          // tag; member, barrier, node: the node; claim: its digits
 };
 
@@ -62,13 +66,15 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, member or node
+  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, purge, member or node
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
+  std::string collection() const { return root_ + "g"; }
   std::string head(std::string_view model) const;
   std::string version(std::string_view model, std::uint64_t number) const;
   std::string tombstone(std::string_view model, std::uint64_t number) const;
   std::string memory(std::string_view model, std::uint64_t number) const;
+  std::string purge(std::string_view model, std::uint64_t number) const;
   std::string tag(std::string_view model, std::string_view tag) const;
   std::string member(std::string_view node) const { return root_ + "n/" + std::string(node); }
   std::string node(std::string_view node) const { return root_ + "k/" + std::string(node); }

@@ -81,6 +81,12 @@ void fields(F& f, ClaimHolder& m) {
 }
 
 template <class F>
+void fields(F& f, OriginCollection& m) {
+  using T = wire::Collection;
+  f(T::VT_ORIGIN, m.origin)(T::VT_SEQUENCE, m.sequence)(T::VT_HORIZON_NS, m.horizon_ns);
+}
+
+template <class F>
 void fields(F& f, MirrorMark& m) {
   using T = wire::Mark;
   f(T::VT_KNOWN, m.known)(T::VT_ETCD, m.etcd)(T::VT_REVISION, m.revision)(T::VT_KEY, m.key)(T::VT_VALUE, m.value);
@@ -179,6 +185,10 @@ std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound) {
   return seal_as(RecordKind::registry_claim, holder, bound);
 }
 
+std::vector<std::byte> seal(const OriginCollection& collection, std::string_view bound) {
+  return seal_as(RecordKind::registry_collection, collection, bound);
+}
+
 std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound) {
   flat::Builder builder;
   return seal_record(RecordKind::registry_moment, flat::finish(builder, wire::CreateMoment(builder, time_ns)),
@@ -255,6 +265,14 @@ Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_vie
   if (holder.name.size() > limits::kEndpointAddressMax || !plain_text(holder.name, TextLines::one))
     return refused_record(bound, "the name of a claim's node is out of bounds");
   return holder;
+}
+
+Result<OriginCollection> open_collection(std::span<const std::byte> value, std::string_view bound) {
+  WEFT_TRY(auto collection, (open<wire::Collection, OriginCollection>(RecordKind::registry_collection, value, bound)));
+  if (collection.origin.empty() || collection.origin.size() > limits::kNodeIdMax || collection.sequence == 0)
+    return refused_record(bound, "a collection without an origin or a sequence");
+  if (collection.horizon_ns > limits::kTimeNsMax) return refused_record(bound, "the horizon of a collection");
+  return collection;
 }
 
 std::vector<std::byte> seal(const MirrorMark& mark) {

@@ -18,7 +18,7 @@
 namespace weft {
 
 // 15: the nodes of the cluster have records that outlive their leases; versions have the user who published them; tags
-// have an owner, who has protected them; members have a process and a place
+// have an owner, who has protected them; members have a process and a place; the keys g and p/
 inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
@@ -55,6 +55,7 @@ std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
 std::vector<std::byte> seal(const Member& member, std::string_view bound);   // without `node`
 std::vector<std::byte> seal(const KnownNode& node, std::string_view bound);  // without `node` and `present`
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
+std::vector<std::byte> seal(const OriginCollection& collection, std::string_view bound);
 std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
@@ -65,6 +66,7 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 Result<KnownNode> open_node(std::span<const std::byte> value, std::string_view bound);
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);
+Result<OriginCollection> open_collection(std::span<const std::byte> value, std::string_view bound);
 
 // The content of the file STORE/registry.
 std::vector<std::byte> seal(const MirrorMark& mark);

@@ -50,6 +50,25 @@ struct HandOverReport {
   std::uint64_t kept_packs = 0, kept_disk_bytes = 0;  // packs that stay owned
 };
 
+// Result of a collection of an origin (origin/collect.h).
+struct OriginGcReport {
+  std::uint64_t versions = 0;                      // live versions, and those below
+  std::uint64_t versions_in_grace = 0;             // versions that were removed within the grace period
+  std::uint64_t packs_freed = 0, bytes_freed = 0;  // bytes on the disk
+  std::uint64_t manifests_freed = 0;
+  std::uint64_t packs = 0, dead_bytes = 0;  // kept packs, and the bytes of their dead blobs
+  std::uint64_t unfinished_freed = 0;       // files that writers left unfinished
+};
+
+// Result of a check of an origin (origin/check.h).
+struct OriginFsckReport {
+  std::uint64_t versions = 0;  // live versions that are at the origin
+  std::uint64_t waiting = 0;   // live versions that are not there yet
+  std::uint64_t manifests = 0, packs = 0, records = 0, bytes_read = 0;
+  std::uint64_t damaged = 0;  // faults, of which `problems` and `repaired` have the first ones
+  std::vector<std::string> problems, repaired;
+};
+
 struct RestoreOptions {
   bool accept_loss = false;  // continue without data that is damaged or missing there
   Patience patience = {};    // for another process that makes a store there

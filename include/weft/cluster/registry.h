@@ -100,6 +100,14 @@ class Claim {
   virtual Result<ClaimStanding> stand() = 0;
 };
 
+// The latest collection of an origin (origin/collect.h).
+struct OriginCollection {
+  std::string origin = {};       // id of the origin; "": there was no collection
+  std::uint64_t sequence = 0;    // of its list of freed files, which a node must know before it writes there
+  std::uint64_t horizon_ns = 0;  // time; the origin may lack versions that were removed earlier
+  bool operator==(const OriginCollection&) const = default;
+};
+
 // True if the origin has all bytes of this manifest. May wait for the origin.
 using IsAtOrigin = std::function<bool(const Digest& manifest)>;
 
@@ -143,6 +151,23 @@ class Registry : public FlushRecords {
   // it, this node's store shows what earlier holders have published. The claim must end before the registry.
   virtual Result<std::unique_ptr<Claim>> claim(std::string_view key) = 0;
 
+  // Returns the latest collection that was announced. If this node's store shows a version that was published after an
+  // announcement, the result is that announcement or a later one. Before etcd has answered there is none.
+  virtual OriginCollection origin_collection() const { return {}; }
+  // Announces a collection. From then on no node undeletes a version from content at the origin that `horizon_ns` says
+  // may be gone. Errc::changed: an announcement with this sequence, or a later one, was first.
+  virtual Status announce(const OriginCollection& /*next*/) {
+    return Error{Errc::unsupported, "this node belongs to no cluster: it has no origin to collect"};
+  }
+
+  // Records that a removed version is purged: no node undeletes it, and each node frees its content when it knows.
+  // Errc::exists: the version is live. Errc::not_found: there is no such version.
+  virtual Status purge(const VersionName& /*version*/) {
+    return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry for purges"};
+  }
+  // Returns the purged versions that this node knows of, by name. A new one is announced by ClusterOptions::changed.
+  virtual std::vector<VersionName> purged() const { return {}; }
+
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;
   virtual RegistryStatus status() const = 0;
@@ -180,8 +205,8 @@ struct ClusterOptions {
   EtcdOptions etcd;
   Member self;                     // the registry fills in `node`, `since_ns`, `process` and `place`
   std::chrono::seconds lease{10};  // a node that is silent for so long is not a member
-  // Called after a commit of the mirror, and after a change of members or of `connected`. Any thread. Must be short and
-  // not call the registry.
+  // Called after a commit of the mirror, and after a change of members, of purges or of `connected`. Any thread. Must
+  // be short and not call the registry.
   std::function<void()> changed;
   // Called once if another weftd runs with a copy of the store, as the same node. Changes of the registry fail from
   // then on, with this error (Errc::exists). As for `changed`.

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/shared/daemon_call.h"
 #include "cli/shared/json_lines.h"
 #include "cli/shared/table.h"
 #include "cli/shared/writer.h"
@@ -38,16 +39,23 @@ constexpr CommandInfo kFsckInfo = {
         "does. The rebuild also repairs damaged data of which the store has another copy.\n"
         "If something is lost, it names it, refuses, and changes nothing. --accept-loss\n"
         "rebuilds without the lost data. Lost version numbers are not given again, and\n"
-        "the remains of a table of contents are kept as <pack>.toc.lost.\n",
+        "the remains of a table of contents are kept as <pack>.toc.lost.\n"
+        "\n"
+        "With --origin, weftd checks the cluster's origin instead, and reads every byte of\n"
+        "it. Together with --repair it writes damaged and missing files there again, from\n"
+        "this node and from other nodes.\n",
     .examples =
         "weft fsck\n"
         "weft fsck --quick\n"
         "weft fsck --rebuild\n"
-        "weft fsck --repair --from ~/models/llama\n",
+        "weft fsck --repair --from ~/models/llama\n"
+        "weft fsck --origin --repair\n",
     .json =
         "{clean, rebuilt, refused, versions, blobs, packs, bytes_read, problems: [TEXT],\n"
         " repaired: [TEXT], lost: [TEXT], affected: [{model, version, file,\n"
-        " tensors: [TEXT], more_tensors}], more_affected}\n",
+        " tensors: [TEXT], more_tensors}], more_affected}\n"
+        "with --origin: {clean, versions, waiting, manifests, packs, records, bytes_read,\n"
+        " damaged, problems: [TEXT], repaired: [TEXT]}\n",
     .interrupted = "the store is as it was",
 };
 
@@ -58,17 +66,21 @@ class FsckCommand final : public Command {
     options.flag("--accept-loss", accept_loss_, "rebuild without the lost data");
     options.flag("--repair", repair_, "store damaged and missing content again");
     options.values("--from", "PATH", from_, "where --repair looks first");
+    options.flag("--origin", origin_, "check the cluster's origin");
     options.flag("--quick", quick_, "check only the records, and do not read the blobs");
   }
 
   Status check_usage() override {
     if (repair_ && (rebuild_ || accept_loss_ || quick_))
       return Error{Errc::invalid, "--repair excludes --rebuild, --accept-loss and --quick"};
+    if (origin_ && (rebuild_ || accept_loss_ || quick_ || !from_.empty()))
+      return Error{Errc::invalid, "--origin excludes --rebuild, --accept-loss, --quick and --from"};
     if (!from_.empty() && !repair_) return Error{Errc::invalid, "--from: expected together with --repair"};
     return {};
   }
 
   Result<int> run(Context& context) override {
+    if (origin_) return check_origin(context);
     AffectedFiles affected;
     WEFT_TRY(FsckReport report, check(context, affected));
     context.json ? print_json(context, report, affected) : print_lines(context, report, affected);
@@ -78,6 +90,26 @@ class FsckCommand final : public Command {
   }
 
  private:
+  Result<int> check_origin(const Context& context) const {
+    WEFT_TRY(const auto report, call_daemon<OriginFsckReport>(context, "fsck_origin", OriginFsckRequest{repair_}));
+    if (context.json) {
+      JsonWriter json;
+      json.begin_object().member("clean", report.problems.empty());
+      write_fields(json, report);
+      context.print_json(json.end_object());
+    } else {
+      for (const std::string& problem : report.problems) context.print("{}\n", problem);
+      for (const std::string& line : report.repaired) context.print("repaired: {}\n", line);
+      context.print("checked: {}, {}, {}, {}, {} read\n", count_of(report.versions, "version"),
+                    count_of(report.manifests, "manifest"), count_of(report.packs, "pack"),
+                    count_of(report.records, "record"), human_bytes(report.bytes_read));
+      if (report.waiting > 0) context.print("{} not at the origin yet\n", count_of(report.waiting, "version"));
+    }
+    if (report.problems.empty()) return kExitDone;
+    context.note(fmt::format("origin: {}", count_of(report.problems.size(), "problem")));
+    return kExitFailed;
+  }
+
   // All of it happens in this process, so another user than the owner and root lacks the right.
   Result<FsckReport> check(const Context& context, AffectedFiles& affected) const {
     auto report = check_store(context, affected);
@@ -152,6 +184,7 @@ class FsckCommand final : public Command {
   bool rebuild_ = false;
   bool accept_loss_ = false;
   bool quick_ = false;
+  bool origin_ = false;
   bool repair_ = false;
   std::vector<std::string> from_;
 };

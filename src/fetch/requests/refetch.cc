@@ -65,6 +65,14 @@ Status keep(Store& store, const ContentId& id, Progress& progress) {
 
 }  // namespace
 
+Result<OpenPlace> bring_blob(Store& store, Fetcher& fetcher, const ContentId& id, Progress& progress) {
+  auto here = store.open_blob(id);
+  if (here.ok() || here.error().code != Errc::absent) return here;
+  WEFT_TRY(const Holder holder, holder_of(store, id));
+  WEFT_CHECK(fetch(store, fetcher, id, holder, progress));
+  return store.open_blob(id);
+}
+
 Status refetch_blob(Store& store, FetchedCache& cache, Fetcher& fetcher, const ContentId& id, Progress& progress) {
   WEFT_TRY(const Holder holder, holder_of(store, id));
   fetcher.let_go();

@@ -12,4 +12,8 @@ namespace weft {
 // source has the blob, the store stays unchanged, and the error is that of the fetch.
 Status refetch_blob(Store& store, FetchedCache& cache, Fetcher& fetcher, const ContentId& id, Progress& progress);
 
+// Opens a blob that a live version needs, and fetches it from peers or the origin first if this node lacks it. The
+// caller verifies the bytes.
+Result<OpenPlace> bring_blob(Store& store, Fetcher& fetcher, const ContentId& id, Progress& progress);
+
 }  // namespace weft

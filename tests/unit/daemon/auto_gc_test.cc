@@ -18,14 +18,18 @@ struct Collected {
   std::atomic<int> runs = 0;
   std::atomic<bool> fails = false;
   std::atomic<bool> short_of_space = false;
+  std::atomic<bool> purged = false;
+  std::atomic<bool> all = false;
   AutoGc gc{{.delay = [] { return 100s; },
              .space_is_short = [this] { return short_of_space.load(); },
              .hold = [](VersionId) -> Result<VersionHold> { return VersionHold(); },
-             .collect = [this](const std::function<bool()>&) -> Status {
+             .collect = [this](bool rewrites_all, const std::function<bool()>&) -> Status {
+               all = rewrites_all;
                ++runs;
                if (fails) return Error{Errc::busy, "another gc runs"};
                return {};
-             }},
+             },
+             .purged = [this] { return purged ? std::vector<VersionId>{7} : std::vector<VersionId>(); }},
             time};
 };
 
@@ -68,6 +72,22 @@ TEST_CASE("a version that was undeleted is not held any more") {
   node.gc.removed(7, VersionHold());
   node.gc.undeleted(7);
   CHECK(node.gc.held().versions == 1);
+}
+
+TEST_CASE("a purged version is not held, and gc rewrites all packs at once, and once only") {
+  Collected node;
+  node.gc.removed(7, VersionHold());
+  node.gc.removed(8, VersionHold());
+  node.purged = true;
+  node.gc.start();
+  CHECK(node.time.next_pause() == 10s);
+  CHECK(node.runs == 1);
+  CHECK(node.all);
+  CHECK(node.gc.held().versions == 1);
+  node.gc.look();
+  node.time.pass(10s);
+  CHECK(node.time.next_pause() == 10s);
+  CHECK(node.runs == 1);
 }
 
 TEST_CASE("if space is short, all holds end at the next look") {

@@ -192,7 +192,7 @@ TEST_CASE("a store that published before it had an origin makes one") {
   Told told;
   told.hear({own("a", 1)}, 3);
   SteppedTime time;
-  const WriteBehind behind(*told.store, told.store->ledger(), told.origin, time);
+  const WriteBehind behind(*told.store, told.store->ledger(), told.origin, {}, time);
   static_cast<void>(time.next_pause());  // the first round has ended
   CHECK(must(told.store->ledger().origin()) == must(OriginDir::open_existing(told.origin)).uuid());
 }
@@ -248,7 +248,7 @@ TEST_CASE("versions that cannot get there keep no others waiting, whether somebo
   }
   const auto last = told.unsaved().back();
   SteppedTime time;
-  WriteBehind behind(*told.store, told.store->ledger(), told.origin, time);
+  WriteBehind behind(*told.store, told.store->ledger(), told.origin, {}, time);
   must(behind.wait_for(last, kNever));
   static_cast<void>(time.next_pause());  // the first round has ended
   CHECK(told.unsaved().size() == 70);

@@ -68,6 +68,9 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
     CHECK_FALSE(keys.parse(keys.claim(digits) + place).ok());
   CHECK(keys.claim_place(digits, 7).starts_with(keys.claim_line(digits).begin));
   CHECK(keys.parse(keys.removals())->kind == KeyKind::removals);
+  CHECK(keys.parse(keys.purge("a", 3))->kind == KeyKind::purge);
+  CHECK(keys.parse(keys.purge("a", 3))->number == 3);
+  CHECK(keys.parse(keys.collection())->kind == KeyKind::collection);
   CHECK(keys.parse(keys.meta())->kind == KeyKind::meta);
 
   auto in = [](const etcd::Keys& range, const std::string& key) { return range.begin <= key && key < range.end; };
@@ -81,6 +84,15 @@ TEST_CASE("keys: each kind comes back, and lies where its range looks") {
   CHECK_FALSE(in(keys.versions_below("a"), keys.version("ab", 1)));
   CHECK(in(keys.all(), keys.removals()));
   CHECK_FALSE(in(keys.all(), RegistryKeys("/weft", "main2").meta()));
+}
+
+TEST_CASE("a collection of the origin comes back, and an impossible one is refused") {
+  const OriginCollection collection{"0123456789abcdef", 3, 5};
+  CHECK(*open_collection(seal(collection, "g"), "g") == collection);
+  for (const OriginCollection& bad :
+       {OriginCollection{"", 3, 5}, OriginCollection{"a", 0, 5}, OriginCollection{"a", 3, limits::kTimeNsMax + 1}})
+    CHECK(open_collection(seal(bad, "g"), "g").error().code == Errc::corrupt);
+  CHECK_FALSE(open_collection(seal(collection, "g"), "r").ok());
 }
 
 TEST_CASE("keys: what no weft puts is refused and named") {

@@ -1,4 +1,5 @@
-// Restores the names of a lost registry from the origin.
+// Requests about the whole origin: restores the names of a lost registry from it, frees what no version needs there,
+// and checks and repairs its files.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -13,11 +14,18 @@
 #include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "fetch/requests/refetch.h"
+#include "origin/check.h"
+#include "origin/collect.h"
+#include "origin/collect_order.h"
+#include "origin/dir.h"
+#include "os/sys.h"
 
 namespace weft {
 namespace {
 
 constexpr auto kRestoreCatchUpMax = std::chrono::seconds(10);
+constexpr std::uint64_t kGraceSecondsMax = 100ULL * 365 * 24 * 3'600;
 constexpr std::size_t kLinesMax = 200;  // lines of each list in the answer
 
 const std::string& model_of(const MirrorChange& change) {
@@ -109,10 +117,76 @@ Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request
   return report;
 }
 
+// Opens the origin that this node writes to.
+Result<OriginDir> open_origin(const DaemonParts& parts) {
+  const std::string path = parts.config.get()->origin;
+  if (path.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
+  if (!parts.store.cluster())
+    return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
+  WEFT_TRY(const std::string known, parts.store.ledger().origin());
+  return OriginDir::open_known(path, known, parts.store.cluster()->cluster);
+}
+
+Result<OriginGcReport> collect_at_origin(control::Call& call, const OriginGcRequest& request, DaemonParts& parts) {
+  const auto config = parts.config.get();
+  WEFT_CHECK(check_access(config->gc, call.peer(), "collect garbage at the origin"));
+  CallProgress progress(call);
+  const std::uint64_t grace_ns = std::min(request.grace_s, kGraceSecondsMax) * 1'000'000'000;
+  const std::uint64_t horizon_ns = now_ns() - std::min(now_ns(), grace_ns);
+  WEFT_TRY(const OriginGcReport report, collect_origin_now(parts, horizon_ns, request.dry_run, progress));
+  if (!request.dry_run)
+    log_info("gc of origin {} by user {}: {} packs and {} manifests deleted", config->origin, call.peer().uid,
+             report.packs_freed, report.manifests_freed);
+  return report;
+}
+
+// Gives the blobs and the journal of this node and, for blobs that it lacks, of other nodes.
+class NodeRepairs final : public RepairSource {
+ public:
+  explicit NodeRepairs(DaemonParts& parts) : parts_(parts) {}
+  Result<OpenPlace> blob(const ContentId& id, bool damaged, Progress& progress) override {
+    Bytes& bytes = parts_.bytes;
+    if (damaged) WEFT_CHECK(refetch_blob(bytes.store, bytes.store.cache(), bytes.fetcher, id, progress));
+    return bring_blob(bytes.store, bytes.fetcher, id, progress);
+  }
+  Result<CatalogEvents> events(std::uint64_t from) override { return parts_.store.ledger().events(from); }
+
+ private:
+  DaemonParts& parts_;
+};
+
+Result<OriginFsckReport> check_at_origin(control::Call& call, const OriginFsckRequest& request, DaemonParts& parts) {
+  WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "check and repair the origin"));
+  WEFT_TRY(OriginDir origin, open_origin(parts));
+  CallProgress progress(call);
+  RegistryOrder order(parts.registry, parts.store, parts.bytes.fetcher);
+  NodeRepairs repairs(parts);
+  // A blob is fetched through a version that has it, and a bare version is not known to. Its manifest may be out of
+  // reach.
+  if (const Status resolved = request.repair ? parts.bytes.resolve_all([&call] { return call.cancelled(); }) : Status{};
+      !resolved.ok())
+    log_warning("repair of the origin: {}", resolved.error().message);
+  WEFT_TRY(const OriginFsckReport report,
+           check_origin_files(std::move(origin), order, request.repair ? &repairs : nullptr, progress));
+  if (!report.repaired.empty())
+    log_info("origin {} repaired by user {}: {} of {} faults", parts.config.get()->origin, call.peer().uid,
+             report.repaired.size(), report.damaged);
+  return report;
+}
+
 }  // namespace
 
-void serve_restore(control::Server& server, DaemonParts& parts) {
+Result<OriginGcReport> collect_origin_now(DaemonParts& parts, std::uint64_t horizon_ns, bool dry_run,
+                                          Progress& progress) {
+  WEFT_TRY(OriginDir origin, open_origin(parts));
+  RegistryOrder order(parts.registry, parts.store, parts.bytes.fetcher);
+  return collect_origin(std::move(origin), order, {horizon_ns, parts.registry.purged(), dry_run}, progress);
+}
+
+void serve_origin(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "restore", restore);
+  serve(server, parts, "gc_origin", collect_at_origin);
+  serve(server, parts, "fsck_origin", check_at_origin);
 }
 
 }  // namespace weft

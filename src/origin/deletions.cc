@@ -1,0 +1,149 @@
+#include "origin/deletions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <system_error>
+
+#include <fmt/core.h>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "diskformat/pack_names.h"
+#include "os/sys.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kSequenceDigits = 16;
+constexpr std::uint64_t kSecond = 1'000'000'000;  // ns
+constexpr std::uint64_t kUnfinishedAgeMin = 24 * 3'600 * kSecond;
+
+std::optional<std::uint64_t> sequence_of(const std::string& name) {
+  if (name.size() != kSequenceDigits) return {};
+  std::uint64_t sequence = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), sequence, 16);
+  return error == std::errc{} && end == name.data() + name.size() ? std::optional(sequence) : std::nullopt;
+}
+
+std::optional<ManifestName> manifest_named(const std::string& text) {
+  const std::size_t dot = text.find('.');
+  const auto digest = digest_from_hex(text.substr(0, dot));
+  const auto n = dot == std::string::npos ? std::optional<std::uint64_t>(0) : parse_u64(text.substr(dot + 1));
+  if (!digest || !n || *n > limits::kFreedNamesMax) return {};
+  return ManifestName{*digest, *n};
+}
+
+SafePath fresh_file(const SafePath& origin) {
+  return origin / ("tmp/" + random_hex(12));
+}
+
+Status unless_gone(Status removed) {
+  return !removed.ok() && removed.error().code == Errc::not_found ? Status{} : removed;
+}
+
+std::uint64_t changed_ns(const struct stat& st) {
+  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+}
+
+// Returns the paths of temporary files, and of packs without a table of contents.
+Result<std::vector<SafePath>> unfinished_files(const SafePath& origin) {
+  std::vector<SafePath> files;
+  WEFT_TRY(const auto temporaries, list_directory(origin / "tmp"));
+  for (const std::string& name : temporaries) files.push_back(origin / "tmp" / name);
+  WEFT_TRY(const auto packs, list_directory(origin / "packs"));
+  for (const std::string& name : packs)
+    if (const auto pack = pack_of_name(name, ".pack"); pack && !stat_file(toc_path(origin, *pack)).ok())
+      files.push_back(pack_path(origin, *pack));
+  return files;
+}
+
+}  // namespace
+
+std::string freed_name(std::uint64_t sequence) {
+  return fmt::format("freed/{:016x}", sequence);
+}
+
+Result<FreedFiles> read_freed(const SafePath& origin, std::uint64_t at_least) {
+  WEFT_TRY(const auto names, list_directory(origin / "freed"));
+  std::vector<std::uint64_t> lists;
+  for (const std::string& name : names)
+    if (const auto sequence = sequence_of(name)) lists.push_back(*sequence);
+  if (at_least != 0) lists.push_back(at_least);
+  std::ranges::sort(lists, std::greater());
+  for (const std::uint64_t sequence : lists) {
+    const SafePath file = origin / freed_name(sequence);
+    const auto bytes = read_file(file, limits::kRecordMax);
+    if (bytes.ok()) return decode_freed(*bytes, sequence, file);
+    if (bytes.error().code != Errc::not_found) return bytes.error();
+  }
+  if (lists.empty()) return FreedFiles{};
+  return Error{Errc::busy, fmt::format("{}: expected a file, got none; a later collection has replaced it",
+                                       origin / freed_name(lists.front()))};
+}
+
+// A hard link makes the list appear, because two collections may make it at once.
+Status put_freed(const SafePath& origin, const FreedFiles& freed) {
+  const SafePath written = fresh_file(origin);
+  WEFT_CHECK(replace_at_origin(origin, written, encode_freed(freed)));
+  const Status linked = link_file(written, origin / freed_name(freed.sequence));
+  WEFT_CHECK(remove_file(written));
+  WEFT_CHECK(linked);
+  return sync_directory(origin / "freed");
+}
+
+std::string text_of(const ManifestName& name) {
+  return name.n == 0 ? to_hex(name.digest) : fmt::format("{}.{}", to_hex(name.digest), name.n);
+}
+
+Result<std::vector<ManifestName>> list_manifest_names(const SafePath& folder) {
+  WEFT_TRY(const auto texts, list_directory(folder));
+  std::vector<ManifestName> names;
+  for (const std::string& text : texts)
+    if (const auto name = manifest_named(text)) names.push_back(*name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// The places go first: a manifest without places counts as missing.
+Status remove_manifest(const SafePath& origin, const ManifestName& name) {
+  WEFT_CHECK(unless_gone(remove_file(origin / "places" / text_of(name))));
+  return unless_gone(remove_file(origin / "manifests" / text_of(name)));
+}
+
+Status remove_pack(const SafePath& origin, PackId pack) {
+  WEFT_CHECK(unless_gone(remove_file(toc_path(origin, pack))));
+  return unless_gone(remove_file(pack_path(origin, pack)));
+}
+
+Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span<const std::byte> bytes) {
+  return replace_file(path, fresh_file(origin), bytes);
+}
+
+Result<std::uint64_t> sweep_unfinished(const SafePath& origin, bool count_only) {
+  const SafePath probe = fresh_file(origin);
+  WEFT_CHECK(replace_at_origin(origin, probe, {}));
+  const auto now = stat_file(probe);
+  WEFT_CHECK(remove_file(probe));
+  WEFT_CHECK(now);
+  WEFT_TRY(const auto files, unfinished_files(origin));
+  std::uint64_t count = 0;
+  for (const SafePath& file : files) {
+    const auto st = stat_file(file);
+    if (!st.ok() || changed_ns(*st) + kUnfinishedAgeMin > changed_ns(*now)) continue;
+    ++count;
+    if (!count_only) WEFT_CHECK(unless_gone(remove_file(file)));
+  }
+  return count;
+}
+
+Status sweep_freed(const SafePath& origin, std::uint64_t sequence) {
+  WEFT_TRY(const auto lists, list_directory(origin / "freed"));
+  for (const std::string& name : lists)
+    if (const auto list = sequence_of(name); list && *list < sequence)
+      WEFT_CHECK(unless_gone(remove_file(origin / "freed" / name)));
+  return {};
+}
+
+}  // namespace weft

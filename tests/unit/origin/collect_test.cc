@@ -1,0 +1,266 @@
+#include "origin/collect.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+
+#include "fakes/node_fixture.h"
+#include "fetch/verified_source.h"
+#include "origin/deletions.h"
+#include "origin/stage.h"
+#include "os/sys.h"
+#include "weft/deadline.h"
+
+namespace weft::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kNow = 2'000'000'000'000'000'000;  // ns
+constexpr std::uint64_t kLong = kNow - 1;                  // a removal before the horizon
+
+// A registry in memory, and one node that publishes and stages.
+struct Collected final : CollectionOrder {
+  Fixture node;
+  TempDir dir;
+  std::vector<VersionRow> rows;
+  OriginCollection announced;
+  std::optional<std::vector<VersionRow>> shown;  // instead of `rows`: an earlier state
+  std::function<void()> before_announcement = [] {}, after_announcement = [] {};
+  Status announcement;  // a fault
+
+  Result<std::vector<VersionRow>> versions() override { return shown.value_or(rows); }
+  Result<std::vector<std::byte>> manifest(const VersionRow& row) override {
+    WEFT_TRY(const auto reader, node.store->open_manifest(row.manifest));
+    return std::vector<std::byte>(reader->bytes().begin(), reader->bytes().end());
+  }
+  OriginCollection latest() override { return announced; }
+  Status announce(const OriginCollection& next) override {
+    WEFT_CHECK(announcement);
+    if (announced.sequence >= next.sequence) return Error{Errc::changed, "another one"};
+    before_announcement();
+    announced = next;
+    after_announcement();
+    return {};
+  }
+
+  OriginDir open() const {
+    auto opened = OriginDir::open(dir.path(), "cluster");
+    REQUIRE(opened.ok());
+    return std::move(opened).value();
+  }
+  VersionRow publish(std::uint64_t seed, const std::string& name) {
+    write_model(node.dir / name, seed);
+    rows.push_back(node.publish({node.dir / name}, name).outcome.version);
+    return rows.back();
+  }
+  void remove(const VersionRow& row, std::uint64_t removed_ns = kLong) {
+    for (VersionRow& one : rows)
+      if (one.id == row.id) {
+        one.removed = true;
+        one.removed_ns = removed_ns;
+      }
+    const MirroredRemoval removal{row.model_name, row.number, removed_ns, {}};
+    REQUIRE(open().put_event(removal, {}).ok());
+  }
+  void stage(const VersionRow& row) {
+    OriginDir origin = open();
+    REQUIRE(origin.know_freed(announced.sequence).ok());
+    SearchedFor searched_for;
+    const Status staged = stage_version(RevocableStore(*node.store), origin, row, no_progress(), searched_for);
+    REQUIRE_MESSAGE(staged.ok(), (staged.ok() ? "" : staged.error().message));
+  }
+  VersionRow publish_and_stage(std::uint64_t seed, const std::string& name) {
+    const VersionRow row = publish(seed, name);
+    stage(row);
+    return row;
+  }
+  Result<OriginGcReport> collect(bool dry_run = false, std::vector<VersionName> purged = {}) {
+    return collect_origin(open(), *this, {kNow, std::move(purged), dry_run}, no_progress());
+  }
+  std::size_t files(const std::string& folder) const {
+    const std::filesystem::directory_iterator all(dir.path() + "/" + folder);
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+  bool is_whole(const VersionRow& row) const {
+    VerifiedSource reader(origin_source(dir.path()));
+    const auto manifest = reader.manifest(row.manifest, deadline_in(10s));
+    if (!manifest.ok()) return false;
+    const auto decoded = decode_manifest(*manifest);
+    for (const File& file : decoded->files)
+      for (const Extent& extent : file.extents) {
+        const ChunkRun all{extent.id, 0, (extent.id.length - 1) / kDigestChunk + 1};
+        if (!reader.read(row.manifest, std::span(&all, 1), deadline_in(10s)).ok()) return false;
+      }
+    return true;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a collection frees what removed versions alone need, and nothing else") {
+  Collected test;
+  const VersionRow stays = test.publish_and_stage(1, "stays");
+  const VersionRow goes = test.publish_and_stage(100, "goes");
+  CHECK(test.collect()->packs_freed == 0);
+  test.remove(goes);
+  const auto would = test.collect(true);
+  CHECK(would->packs_freed == 1);
+  CHECK(test.is_whole(goes));
+  const auto done = test.collect();
+  REQUIRE(done.ok());
+  CHECK(done->packs_freed == 1);
+  CHECK(done->manifests_freed == 1);
+  CHECK(done->versions == 1);
+  CHECK(done->packs == 1);
+  CHECK(done->bytes_freed == would->bytes_freed);
+  CHECK(test.is_whole(stays));
+  CHECK(test.files("packs") == 2);
+  CHECK(test.files("manifests") == 1);
+  CHECK(test.files("places") == 1);
+  CHECK(test.files("journal") == 3);
+  CHECK(test.announced.horizon_ns == kNow);
+  CHECK(test.collect()->packs_freed == 0);
+}
+
+TEST_CASE("a version that was removed within the grace period keeps its content, a purged one does not") {
+  Collected test;
+  const VersionRow row = test.publish_and_stage(1, "model");
+  test.remove(row, kNow + 1);
+  CHECK(test.collect()->versions_in_grace == 1);
+  CHECK(test.is_whole(row));
+  CHECK(test.collect(false, {{"model", 1}})->packs_freed == 1);
+}
+
+TEST_CASE("a pack stays while any version needs a blob of it") {
+  Collected test;
+  const VersionRow base = test.publish_and_stage(1, "base");
+  const VersionRow derived = test.publish_and_stage(2, "derived");
+  test.remove(base);
+  const auto done = test.collect();
+  CHECK(done->packs_freed == 0);
+  CHECK(done->manifests_freed == 1);
+  CHECK(done->dead_bytes > 0);
+  CHECK(test.is_whole(derived));
+}
+
+TEST_CASE("a publish before the announcement keeps the packs that its stage-out found, staged or not") {
+  for (const bool staged : {true, false}) {
+    Collected test;
+    test.remove(test.publish_and_stage(1, "base"));
+    const OriginDir began = test.open();  // knows no list
+    VersionRow derived;
+    SearchedFor searched_for;
+    const auto stage = [&] {
+      return stage_version(RevocableStore(*test.node.store), began, derived, no_progress(), searched_for);
+    };
+    test.before_announcement = [&] {
+      derived = test.publish(2, "derived");
+      if (staged) REQUIRE(stage().ok());
+    };
+    CHECK(test.collect()->packs_freed == 0);
+    REQUIRE(stage().ok());
+    CHECK(test.is_whole(derived));
+    CHECK(test.collect()->packs_freed == 0);
+    test.remove(test.publish_and_stage(100, "other"));
+    CHECK(test.collect()->packs_freed == 1);  // the new list does not name the pack any more
+    CHECK(test.open().holds(derived.manifest));
+  }
+}
+
+TEST_CASE("a stage-out after the announcement relies on no listed file, however late these go") {
+  Collected test;
+  const VersionRow first = test.publish_and_stage(1, "first");
+  test.remove(first);
+  const OriginDir late = test.open();
+  const auto packs = late.packs();
+  VersionRow again, derived;
+  test.after_announcement = [&] {
+    test.shown = test.rows;
+    again = test.publish_and_stage(1, "again");  // the same manifest
+    derived = test.publish_and_stage(2, "derived");
+  };
+  CHECK(test.collect()->packs_freed == 1);
+  test.after_announcement = [] {};
+  test.shown.reset();
+  CHECK(again.manifest == first.manifest);
+  CHECK(test.is_whole(again));
+  CHECK(test.is_whole(derived));
+  const auto directory = late.directory();
+  for (const PackId pack : *packs) REQUIRE(remove_pack(*directory, pack).ok());
+  REQUIRE(remove_manifest(*directory, {first.manifest, 0}).ok());
+  CHECK(test.is_whole(again));
+  test.remove(again);
+  test.remove(derived);
+  REQUIRE(test.collect().ok());
+  CHECK(test.files("packs") == 0);
+  CHECK(test.files("manifests") == 0);
+  CHECK(test.files("places") == 0);
+}
+
+TEST_CASE("a node does not write before it sees the announced list") {
+  Collected test;
+  OriginDir origin = test.open();
+  CHECK(origin.know_freed(0).ok());
+  CHECK(origin.know_freed(1).error().code == Errc::busy);
+  FreedFiles freed;
+  freed.sequence = 2;
+  REQUIRE(put_freed(*origin.directory(), freed).ok());
+  CHECK(put_freed(*origin.directory(), freed).error().code == Errc::exists);
+  const Status known = origin.know_freed(1);
+  CHECK_MESSAGE(known.ok(), (known.ok() ? "" : known.error().message));
+  CHECK(origin.freed().sequence == 2);
+}
+
+TEST_CASE("a collection that was stopped at any step is completed by the next one") {
+  Collected test;
+  const VersionRow stays = test.publish_and_stage(1, "stays");
+  const VersionRow goes = test.publish_and_stage(100, "goes");
+  test.remove(goes);
+  test.announcement = Error{Errc::unreachable, "etcd is away"};
+  CHECK(test.collect().error().code == Errc::unreachable);
+  CHECK(test.is_whole(stays));
+  test.announcement = {};
+  HookProgress cancelled;
+  test.after_announcement = [&] { cancelled.cancel = true; };
+  CHECK(collect_origin(test.open(), test, {kNow, {}, false}, cancelled).error().code == Errc::cancelled);
+  const PackId pack = test.open().freed().packs.at(0);
+  REQUIRE(std::filesystem::remove(origin_toc_name(test.dir.path(), pack)));
+  const auto done = test.collect();
+  REQUIRE(done.ok());
+  CHECK(done->packs_freed == 1);
+  CHECK(test.files("packs") == 2);
+  CHECK(test.is_whole(stays));
+}
+
+TEST_CASE("nothing is freed if the registry has lost history, or a live version's blobs are unknown") {
+  Collected test;
+  const VersionRow row = test.publish_and_stage(1, "model");
+  const auto rows = std::exchange(test.rows, {});
+  CHECK(test.collect().error().code == Errc::changed);
+  test.rows = rows;
+  CHECK(test.is_whole(row));
+  VersionRow unknown = row;
+  unknown.number = 2;
+  unknown.manifest.bytes.fill(7);
+  test.rows.push_back(unknown);
+  CHECK(test.collect().error().code == Errc::busy);
+  CHECK(test.is_whole(row));
+}
+
+TEST_CASE("files that a writer left unfinished go after a day") {
+  Collected test;
+  const OriginDir origin = test.open();
+  const std::string young = test.dir.path() + "/tmp/young", old = test.dir.path() + "/tmp/old";
+  std::ofstream(young) << "x";
+  std::ofstream(old) << "x";
+  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - 25h);
+  CHECK(test.collect()->unfinished_freed == 1);
+  CHECK(std::filesystem::exists(young));
+  CHECK(!std::filesystem::exists(old));
+}
+
+}  // namespace weft::testing
