@@ -226,12 +226,13 @@ class Purging {
 };
 
 Result<PurgeReport> purge(control::Call& call, const PurgeRequest& request, DaemonParts& parts) {
-  WEFT_CHECK(check_access(parts.config.get()->remove, call.peer(), "purge versions"));
+  for (const std::string& spec : request.specs)
+    WEFT_CHECK(check_access(parts.config.get()->remove, model_in(spec), call.peer(), "purge versions of"));
   CallProgress progress(call);
   WEFT_TRY(PurgeReport report, Purging(parts, request, author_of(call.peer()), progress).run());
   changed(parts);
   for (const VersionName& version : report.purged)
-    if (!request.dry_run) log_info("{} purged by user {}", spec_of(version.model, version.number), call.peer().uid);
+    if (!request.dry_run) audit("purge", spec_of(version.model, version.number), call.peer().uid);
   return report;
 }
 

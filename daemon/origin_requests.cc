@@ -113,7 +113,6 @@ Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kRestoreCatchUpMax));
   if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
   if (parts.bytes.behind) parts.bytes.behind->wake();
-  log_info("registry restored from {} by user {}", config->origin, call.peer().uid);
   return report;
 }
 
@@ -128,16 +127,11 @@ Result<OriginDir> open_origin(const DaemonParts& parts) {
 }
 
 Result<OriginGcReport> collect_at_origin(control::Call& call, const OriginGcRequest& request, DaemonParts& parts) {
-  const auto config = parts.config.get();
-  WEFT_CHECK(check_access(config->gc, call.peer(), "collect garbage at the origin"));
+  WEFT_CHECK(check_access(parts.config.get()->gc, call.peer(), "collect garbage at the origin"));
   CallProgress progress(call);
   const std::uint64_t grace_ns = std::min(request.grace_s, kGraceSecondsMax) * 1'000'000'000;
   const std::uint64_t horizon_ns = now_ns() - std::min(now_ns(), grace_ns);
-  WEFT_TRY(const OriginGcReport report, collect_origin_now(parts, horizon_ns, request.dry_run, progress));
-  if (!request.dry_run)
-    log_info("gc of origin {} by user {}: {} packs and {} manifests deleted", config->origin, call.peer().uid,
-             report.packs_freed, report.manifests_freed);
-  return report;
+  return collect_origin_now(parts, horizon_ns, request.dry_run, progress);
 }
 
 // Gives the blobs and the journal of this node and, for blobs that it lacks, of other nodes.
@@ -166,12 +160,7 @@ Result<OriginFsckReport> check_at_origin(control::Call& call, const OriginFsckRe
   if (const Status resolved = request.repair ? parts.bytes.resolve_all([&call] { return call.cancelled(); }) : Status{};
       !resolved.ok())
     log_warning("repair of the origin: {}", resolved.error().message);
-  WEFT_TRY(const OriginFsckReport report,
-           check_origin_files(std::move(origin), order, request.repair ? &repairs : nullptr, progress));
-  if (!report.repaired.empty())
-    log_info("origin {} repaired by user {}: {} of {} faults", parts.config.get()->origin, call.peer().uid,
-             report.repaired.size(), report.damaged);
-  return report;
+  return check_origin_files(std::move(origin), order, request.repair ? &repairs : nullptr, progress);
 }
 
 }  // namespace

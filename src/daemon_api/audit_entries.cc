@@ -54,6 +54,21 @@ AuditEntry audit_entry(const GcOptions& request, const GcOutcome* done) {
   return {"gc", ""};
 }
 
+AuditEntry audit_entry(const PurgeRequest& request, const PurgeReport* done) {
+  if (done != nullptr) return {};
+  return {"purge", fmt::format("{}", fmt::join(request.specs, " "))};
+}
+
+AuditEntry audit_entry(const OriginGcRequest& request, const OriginGcReport* done) {
+  if (done != nullptr && request.dry_run) return {};
+  return {"gc-origin", ""};
+}
+
+AuditEntry audit_entry(const OriginFsckRequest& request, const OriginFsckReport* done) {
+  if (done != nullptr && (!request.repair || done->repaired.empty())) return {};
+  return {"repair-origin", ""};
+}
+
 AuditEntry audit_entry(const PrefetchRequest& request, const FetchReport* /*done*/) {
   return {"prefetch", request.spec};
 }

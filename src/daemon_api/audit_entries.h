@@ -14,8 +14,8 @@ struct AuditEntry {
 };
 
 // Returns the entry of a request. The argument `done` is the answer, or null if the request was denied. A request that
-// changes nothing has no entry, nor has a dry run that was done. The handlers of RemoveRequest and UndeleteRequest
-// write a line for each object, so these requests have an entry only if they were denied.
+// changes nothing has no entry, nor has a dry run that was done. The handlers of RemoveRequest, PurgeRequest and
+// UndeleteRequest write a line for each object, so these requests have an entry only if they were denied.
 template <class Request, class Answer>
 AuditEntry audit_entry(const Request& /*request*/, const Answer* /*done*/) {
   return {};
@@ -28,6 +28,9 @@ AuditEntry audit_entry(const RenameRequest& request, const Nothing* done);
 AuditEntry audit_entry(const RemoveRequest& request, const RemoveReport* done);
 AuditEntry audit_entry(const UndeleteRequest& request, const Nothing* done);
 AuditEntry audit_entry(const GcOptions& request, const GcOutcome* done);
+AuditEntry audit_entry(const PurgeRequest& request, const PurgeReport* done);
+AuditEntry audit_entry(const OriginGcRequest& request, const OriginGcReport* done);
+AuditEntry audit_entry(const OriginFsckRequest& request, const OriginFsckReport* done);
 AuditEntry audit_entry(const PrefetchRequest& request, const FetchReport* done);
 AuditEntry audit_entry(const PinRequest& request, const Nothing* done);
 AuditEntry audit_entry(const EvictRequest& request, const EvictReport* done);

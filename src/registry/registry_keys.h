@@ -15,9 +15,7 @@
 //   c/<digits>                   a claim: the node that has it, under a lease of its own
 //   c/<digits>/next              the node that gets the claim next, under a lease of its own
 //   c/<digits>/last              the node that had the claim last, for an hour
-//   j/<id>                       how often a join token was used, under a lease until a day after the token expires;
-//   <id>
-//                                is 32 hexadecimal digits
+//   j/<id>                       how often a join token was used, under a lease; <id> is 32 hexadecimal digits
 //   p/<model>@<number>           a purged version; never deleted
 //   g                            the latest collection of the origin; never deleted
 //   r                            put by every removal

@@ -58,6 +58,18 @@ TEST_CASE("removals that were done have lines of their own, and dry runs have no
   CHECK(line(audit_entry(remove, nullptr)) == "remove: m@1 n@2");
   CHECK(line(audit_entry(UndeleteRequest{{"m@1"}}, &kDone)) == "none");
   CHECK(line(audit_entry(UndeleteRequest{{"m@1"}}, nullptr)) == "undelete: m@1");
+  PurgeRequest purge;
+  purge.specs = {"m@1"};
+  const PurgeReport purged;
+  CHECK(line(audit_entry(purge, &purged)) == "none");
+  CHECK(line(audit_entry(purge, nullptr)) == "purge: m@1");
+  const OriginGcReport shrunk;
+  CHECK(line(audit_entry(OriginGcRequest{0, false}, &shrunk)) == "gc-origin: ");
+  CHECK(line(audit_entry(OriginGcRequest{0, true}, &shrunk)) == "none");
+  OriginFsckReport healed;
+  CHECK(line(audit_entry(OriginFsckRequest{true}, &healed)) == "none");
+  healed.repaired = {"packs/1"};
+  CHECK(line(audit_entry(OriginFsckRequest{true}, &healed)) == "repair-origin: ");
   GcOptions gc;
   const GcOutcome outcome;
   CHECK(line(audit_entry(gc, &outcome)) == "gc: ");
