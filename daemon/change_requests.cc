@@ -178,13 +178,11 @@ class Purging {
   void find_nodes() {
     if (!parts_.store.cluster()) return;
     std::set<std::string> known{parts_.store.cluster()->node};
-    for (const Member& member : parts_.registry.members())
-      if (known.insert(member.node).second) report_.nodes.push_back(member.name);
-    for (const Member& member : parts_.registry.left_members())
-      if (known.insert(member.node).second) report_.absent.push_back(member.name);
+    for (const KnownNode& node : parts_.registry.nodes())
+      if (known.insert(node.node).second) (node.present ? report_.nodes : report_.absent).push_back(node.name);
     for (const VersionRow& row : rows_)
       if (!row.publisher.empty() && known.insert(row.publisher).second)
-        report_.absent.push_back("node " + row.publisher);
+        report_.absent.push_back(name_of_node(parts_.registry, row.publisher));
   }
 
   Status take_down(const VersionRow& row) {

@@ -157,9 +157,11 @@ Result<OriginFsckReport> check_at_origin(control::Call& call, const OriginFsckRe
   NodeRepairs repairs(parts);
   // A blob is fetched through a version that has it, and a bare version is not known to. Its manifest may be out of
   // reach.
-  if (const Status resolved = request.repair ? parts.bytes.resolve_all([&call] { return call.cancelled(); }) : Status{};
-      !resolved.ok())
-    log_warning("repair of the origin: {}", resolved.error().message);
+  if (request.repair) {
+    WEFT_TRY(const auto unresolved, parts.bytes.resolve_all([&call] { return call.cancelled(); }));
+    for (const auto& [version, error] : unresolved)
+      log_warning("repair of the origin: {}: {}", spec_of(version.model_name, version.number), error.message);
+  }
   return check_origin_files(std::move(origin), order, request.repair ? &repairs : nullptr, progress);
 }
 
