@@ -12,7 +12,7 @@ using etcd::query_of;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::uint64_t kPageMost = 2'000;  // keys per answer
+constexpr std::uint64_t kPurgesPerAnswer = 2'000;  // keys per answer
 
 std::vector<VersionName> Purges::list() const {
   const MutexLock lock(mutex_);
@@ -37,7 +37,7 @@ Status Purges::put(const VersionName& version) {
 }
 
 Result<bool> Purges::read() {
-  etcd::RangeQuery range{own_.keys().all(KeyKind::purge), kPageMost, 0, true, false};
+  etcd::RangeQuery range{own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, true, false};
   bool any = false;
   for (;;) {
     WEFT_TRY(const etcd::RangeAnswer page, own_.client().range(range));

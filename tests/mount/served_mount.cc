@@ -69,6 +69,11 @@ class NobodyPublishes final : public PublishRights {
   Status may_publish(const UserIds& /*user*/) override { return Error{Errc::permission, "this tree is only read"}; }
 };
 
+class NoReports final : public MountReports {
+ public:
+  void report(const MountFigures& /*figures*/) override {}
+};
+
 [[noreturn]] void run_server(const Tree& tree, const MountOptions& options, Kernel kernel, const ServerEnds& ends) {
   std::thread pretender;
   ServerEnds own = ends;
@@ -76,7 +81,8 @@ class NobodyPublishes final : public PublishRights {
   if (kernel == Kernel::without_passthrough) own.channel = take_passthrough_away(ends, pretender);
   const auto vfs = tree();
   NobodyPublishes rights;
-  ::_exit(serve(*vfs, rights, nullptr, options, own).ok() ? 0 : 1);
+  NoReports reports;
+  ::_exit(serve(*vfs, rights, reports, nullptr, options, own).ok() ? 0 : 1);
 }
 
 [[noreturn]] void run_supervisor(const Tree& tree, const MountOptions& options, Kernel kernel, int report) {
