@@ -120,6 +120,8 @@ class Purging {
   Result<PurgeReport> run() {
     WEFT_CHECK(resolve());
     for (const VersionRow& row : rows_) report_.purged.push_back({row.model_name, row.number});
+    // Only a version whose manifest is here can be found by its blobs.
+    WEFT_CHECK(parts_.bytes.resolve_all([this] { return progress_.cancelled(); }));
     for (const VersionRow& row : rows_) find_sharers(row);
     report_.shared_with.assign(sharers_.begin(), sharers_.end());
     find_nodes();

@@ -12,7 +12,8 @@ def test_a_copied_store_is_refused_beside_its_original(network, etcd, tmp_path, 
     with original.daemon:
         wait_until(original.connected, seconds_max=SECONDS_MAX)
     shutil.rmtree(copy.store.path, ignore_errors=True)
-    shutil.copytree(original.store.path, copy.store.path, symlinks=True)
+    shutil.copytree(original.store.path, copy.store.path, symlinks=True,
+                    ignore=shutil.ignore_patterns("*.sock"))
     with original.daemon:
         wait_until(original.connected, seconds_max=SECONDS_MAX)
         refused = subprocess.run([*copy.daemon.wrapper, *copy.daemon.words()], stdin=subprocess.DEVNULL, text=True,

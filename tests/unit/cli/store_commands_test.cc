@@ -415,8 +415,8 @@ TEST_CASE("tags are set, moved, listed and deleted") {
   CHECK(json["tags.1.owner"] == "null");
   CHECK(w.done({"tag", "--protect", "bert@prod"}).out == "prod of bert is protected\n");
   CHECK(flat(w.done({"tag", "bert", "--json"}))["tags.1.owner"] != "null");
-  CHECK(w.contains(w.failed({"tag", "--protect", "bert"}), "--protect: expected MODEL@TAG"));
-  CHECK(w.contains(w.failed({"tag", "--protect", "--delete", "bert@prod"}), "--protect: expected MODEL@TAG"));
+  CHECK(w.contains(w.misused({"tag", "--protect", "bert"}), "--protect: expected MODEL@TAG"));
+  CHECK(w.contains(w.misused({"tag", "--protect", "--delete", "bert@prod"}), "--protect: expected MODEL@TAG"));
   CHECK(w.contains(w.failed({"tag", "--unprotect", "bert@none"}), "none"));
   CHECK(w.done({"tag", "--unprotect", "bert@prod"}).out == "prod of bert is not protected\n");
   json = flat(w.done({"tag", "--delete", "bert", "prod", "--json"}));

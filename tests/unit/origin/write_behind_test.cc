@@ -243,7 +243,7 @@ TEST_CASE("versions that cannot get there keep no others waiting, whether somebo
   for (const std::uint64_t number : {1001, 1002}) {
     const std::string manifest = std::to_string(number);
     const Digest digest = sha256(as_bytes(manifest));
-    must(origin.put_places({digest, {{{1, digest}, {1, 0}}}}));
+    must(origin.put_places({digest, {}}));
     must(origin.put_manifest(digest, as_bytes(manifest)));
   }
   const auto last = told.unsaved().back();

@@ -38,6 +38,7 @@ def test_a_bundle_of_another_site(tmp_path):
         assert (report["imported"], report["tags"], report["left"]) == (3, 1, [])
         for model in ("bert", "org/tuned"):
             assert named(one.store, model) == named(site, model)
+            wait_until(lambda: two.knows(f"{model}@1"), seconds_max=SECONDS_MAX)
             wait_until(lambda: named(two.store, model) == named(site, model), seconds_max=SECONDS_MAX)
         with two.mounted() as mount:
             for spec, expected in files.items():
