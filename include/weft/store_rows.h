@@ -11,6 +11,7 @@
 #include "weft/content.h"
 #include "weft/dtype.h"
 #include "weft/names.h"
+#include "weft/uuid.h"
 
 namespace weft {
 
@@ -143,6 +144,9 @@ struct VersionRow {
   std::uint64_t undeleted_ns = 0;
   std::uint64_t undeleted = 0;                 // tick of the lineage clock at that undelete
   std::vector<std::string> removed_tags = {};  // of a removed version: its tags at the removal
+  // The identity of the version: random, made once by its publish, the same on all nodes and at the origin. Model and
+  // number are its name, which a registry that lost history may give to another version.
+  Uuid uid = {};
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);

@@ -222,7 +222,7 @@ Status apply_description(Txn& txn, const DescriptionEvent& event) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal describes model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || version->removed) return {};
+  if (!version || version->removed || version->uid != event.uid) return {};
   version->message = event.message;
   version->metrics = event.metrics;
   version->described_ns = event.time_ns;
@@ -300,7 +300,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || version->removed)
+  if (!version || version->removed || version->uid != event.uid)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
   WEFT_CHECK(remove_local(txn, version->id, content, released));
   WEFT_CHECK(remove_architecture(txn, *version));

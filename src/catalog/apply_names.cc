@@ -194,7 +194,7 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
 
 // Keeps the row of a deleted tag's inode: a reader that lists the model's tags may have stopped at this one.
 Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCause& cause) {
-  const auto& [name, number, ino] = change;
+  const auto& [name, number, ino, uid] = change;
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
   const std::uint64_t before = known ? known->number : 0;

@@ -90,6 +90,9 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (model) {
     WEFT_TRY(known, find_version(txn_, model->id, version.number));
   }
+  if (known && known->uid != version.uid)
+    return refuse(name, fmt::format("expected the version {}, as it is known here, got {}", uuid_text(known->uid),
+                                    uuid_text(version.uid)));
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
@@ -131,8 +134,14 @@ Status Mirroring::undelete(const VersionRow& known, const MirroredVersion& chang
 Status Mirroring::describe(const VersionRow& known, const VersionRow& change) {
   if (change.described_ns <= known.described_ns) return {};
   WEFT_TRY(const Counters counters, get_counters(txn_));
-  DescriptionEvent event{counters.sequence + 1, known.model_name, known.number,
-                         change.message,        change.metrics,   change.described_ns};
+  DescriptionEvent event{counters.sequence + 1,
+                         known.model_name,
+                         known.number,
+                         change.message,
+                         change.metrics,
+                         change.described_ns,
+                         0,
+                         known.uid};
   WEFT_CHECK(apply_description(txn_, event));
   return add(std::move(event));
 }
@@ -227,7 +236,8 @@ Status Mirroring::note_memory(const VersionRow& version, bool in_memory) {
 
 Status Mirroring::take(const MirroredMemory& change) {
   WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
-  return version ? note_memory(*version, change.in_memory) : Status{};
+  const bool is_it = version && (change.uid.empty() || change.uid == version->uid);
+  return is_it ? note_memory(*version, change.in_memory) : Status{};
 }
 
 // A removal before the last undelete was received again.
@@ -247,6 +257,7 @@ Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change)
   event.time_ns = change.version.removed_ns;
   event.lost = change.version.lost;
   event.by = change.removed_by;
+  event.uid = known.uid;
   WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, known.model, known.number));
   std::set<std::string> all(tags.begin(), tags.end());
   all.insert(change.tags.begin(), change.tags.end());
@@ -264,11 +275,13 @@ Status Mirroring::take(const MirroredTag& change) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};
   WEFT_TRY(std::optional<TagRow> tag, find_row<TagRow>(txn_, Table::tags, tag_key(model->id, change.name)));
-  if (change.number == (tag ? tag->number : 0)) return {};
+  Uuid uid = change.uid;
   if (change.number != 0) {
-    WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
-    if (!version || version->removed) return {};
+    WEFT_TRY(const std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
+    if (!version || version->removed || (!uid.empty() && version->uid != uid)) return {};
+    uid = version->uid;
   }
+  if (change.number == (tag ? tag->number : 0)) return {};
   WEFT_TRY(Counters counters, get_counters(txn_));
   Allocator inos(counters);
   TagsEvent event;
@@ -277,7 +290,7 @@ Status Mirroring::take(const MirroredTag& change) {
   event.time_ns = change.time_ns == 0 && tag ? tag->time_ns + 1 : change.time_ns;
   event.changed_at = change.revision;
   event.by = change.by;
-  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one()});
+  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one(), uid});
   WEFT_CHECK(apply_tags(txn_, event));
   return add(std::move(event));
 }

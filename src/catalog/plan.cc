@@ -11,6 +11,7 @@
 #include "catalog/apply_names.h"
 #include "catalog/attach.h"
 #include "catalog/content_references.h"
+#include "diskformat/uuid.h"
 #include "index/blobs.h"
 #include "os/sys.h"
 #include "weft/bytes/run_list.h"
@@ -191,6 +192,7 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
   WEFT_TRY(version.parents, plan_parents(txn, request.parents));
   version.model_name = request.model;
   version.manifest = manifest;
+  version.uid = random_id();
   version.time_ns = now_ns();
   version.logical_bytes = request.content.logical_bytes;
   version.kind = request.content.kind;
@@ -246,11 +248,15 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   for (const auto& [tag, number] : wishes) {
     WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
-    if (number) WEFT_CHECK(live_version(txn, model_name, *number));
+    Uuid uid;
+    if (number) {
+      WEFT_TRY(const VersionRow version, live_version(txn, model_name, *number));
+      uid = version.uid;
+    }
     if (!number && !row)
       return Error{Errc::not_found, fmt::format("model {} has no tag {}", model_name, printable(tag))};
     if (row && number == row->number) continue;
-    event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one()});
+    event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one(), uid});
   }
   WEFT_CHECK(inos.check_room());
   return event;
@@ -265,6 +271,7 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
   event.number = number;
   event.time_ns = std::max(now_ns(), version.undeleted_ns + 1);
   event.by = by;
+  event.uid = version.uid;
   WEFT_TRY(event.tags, tags_of(txn, version.model, number));
   return event;
 }
@@ -283,7 +290,7 @@ Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_v
   if (!now) return std::optional<DescriptionEvent>();
   WEFT_TRY(const Counters counters, get_counters(txn));
   return std::optional(DescriptionEvent{counters.sequence + 1, std::string(model), number, std::move(now->message),
-                                        std::move(now->metrics), now->described_ns});
+                                        std::move(now->metrics), now->described_ns, 0, version.uid});
 }
 
 Result<RenameEvent> plan_rename(Txn& txn, std::string_view name, std::string_view to) {

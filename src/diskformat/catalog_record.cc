@@ -11,6 +11,7 @@
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
+#include "diskformat/uuid.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -19,19 +20,20 @@ template <class F>
 void fields(F& f, MirroredRemoval& m) {
   using T = records::CatalogRemoval;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_LOST, m.lost);
+  f(T::VT_UID, m.uid);
 }
 
 template <class F>
 void fields(F& f, MirroredUndelete& m) {
   using T = records::CatalogUndelete;
-  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
 }
 
 template <class F>
 void fields(F& f, MirroredDescription& m) {
   using T = records::CatalogDescription;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_MESSAGE, m.message)(T::VT_METRICS, m.metrics);
-  f(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
 }
 
 namespace {
@@ -45,6 +47,7 @@ void fields(F& f, CatalogTag& m) {
   using T = records::CatalogTag;
   f(T::VT_MODEL, m.tag.model)(T::VT_NAME, m.tag.name)(T::VT_NUMBER, m.tag.number)(T::VT_TIME_NS, m.tag.time_ns);
   f(T::VT_CLUSTER, m.cluster)(T::VT_REVISION, m.tag.revision);
+  f(T::VT_UID, m.tag.uid);
   f.text_if_any(T::VT_USER, m.tag.by.user).text_if_any(T::VT_NODE, m.tag.by.node);
 }
 
@@ -60,25 +63,31 @@ std::string name_of(std::uint64_t time_ns, std::string_view what, std::string_vi
   return fmt::format("{:016x}-{}{}", time_ns, hash, ending);
 }
 
+std::string subject_of(std::string_view model, std::uint64_t number, const Uuid& uid) {
+  return fmt::format("{}@{} {}", model, number, uuid_text(uid));
+}
+
 std::string name_of(const VersionRow& row, std::string_view /*cluster*/) {
-  return name_of(row.time_ns, fmt::format("{}@{}", row.model_name, row.number), "");
+  return name_of(row.time_ns, subject_of(row.model_name, row.number, row.uid), "");
 }
 
 std::string name_of(const MirroredTag& tag, std::string_view cluster) {
-  return name_of(tag.time_ns, fmt::format("{}@{}={} {} {}", tag.model, tag.name, tag.number, cluster, tag.revision),
-                 ".tag");
+  return name_of(
+      tag.time_ns,
+      fmt::format("{}@{}={} {} {} {}", tag.model, tag.name, tag.number, uuid_text(tag.uid), cluster, tag.revision),
+      ".tag");
 }
 
 std::string name_of(const MirroredRemoval& removal, std::string_view /*cluster*/) {
-  return name_of(removal.time_ns, fmt::format("{}@{}", removal.model, removal.number), ".rm");
+  return name_of(removal.time_ns, subject_of(removal.model, removal.number, removal.uid), ".rm");
 }
 
 std::string name_of(const MirroredDescription& description, std::string_view /*cluster*/) {
-  return name_of(description.time_ns, fmt::format("{}@{}", description.model, description.number), ".note");
+  return name_of(description.time_ns, subject_of(description.model, description.number, description.uid), ".note");
 }
 
 std::string name_of(const MirroredUndelete& undelete, std::string_view /*cluster*/) {
-  return name_of(undelete.time_ns, fmt::format("{}@{}", undelete.model, undelete.number), ".undelete");
+  return name_of(undelete.time_ns, subject_of(undelete.model, undelete.number, undelete.uid), ".undelete");
 }
 
 std::vector<std::byte> encode(const VersionRow& row, std::string_view /*cluster*/) {

@@ -19,7 +19,7 @@ void fields(F& f, NamedInode& m) {
 template <class F>
 void fields(F& f, TagChange& m) {
   using T = records::TagChange;
-  f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino);
+  f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino)(T::VT_UID, m.uid);
 }
 
 template <class F>
@@ -55,7 +55,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns)(T::VT_UNDELETED_NS, version.undeleted_ns);
-  f.table_if_any(T::VT_SOURCE, version.source);
+  f(T::VT_UID, version.uid).table_if_any(T::VT_SOURCE, version.source);
   f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
@@ -74,6 +74,7 @@ void fields(F& f, Placed<RemovalEvent>& m) {
   RemovalEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number)(T::VT_PLACE, m.place);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_LOST, event.lost)(T::VT_TAGS, event.tags);
+  f(T::VT_UID, event.uid);
   f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
@@ -100,7 +101,7 @@ void fields(F& f, Placed<DescriptionEvent>& m) {
   DescriptionEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
   f(T::VT_MESSAGE, event.message)(T::VT_METRICS, event.metrics)(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place);
-  f(T::VT_REVISION, event.revision);
+  f(T::VT_REVISION, event.revision)(T::VT_UID, event.uid);
 }
 
 template <class F>
@@ -119,7 +120,7 @@ void fields(F& f, Placed<UndeleteEvent>& m) {
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_INO_BASE, local.ino_base)(T::VT_INO_COUNT, local.ino_count);
   f(T::VT_VIEW_INOS, local.view_inos)(T::VT_BLOBS, local.blobs)(T::VT_BARE, event.bare)(T::VT_PLACE, m.place);
-  f(T::VT_REVISION, event.revision)(T::VT_REAPED, event.reaped);
+  f(T::VT_REVISION, event.revision)(T::VT_REAPED, event.reaped)(T::VT_UID, event.uid);
 }
 
 template <class F>

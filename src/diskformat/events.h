@@ -44,6 +44,7 @@ struct TagChange {
   std::string name;
   std::uint64_t number = 0;  // 0 deletes the tag
   Ino ino = 0;
+  Uuid uid = {};  // of the version
 };
 
 struct TagsEvent {
@@ -65,6 +66,7 @@ struct RemovalEvent {
   std::string lost;                    // reason, if the version's bytes were lost; "" if a user removed it
   std::vector<std::string> tags = {};  // tags of the version, deleted with it
   Author by = {};
+  Uuid uid = {};  // of the version, as in the next two
 };
 
 // Adds the content of a bare version. Repeats fields of its PublishEvent, so that no record needs an earlier one.
@@ -103,6 +105,7 @@ struct DescriptionEvent {
   Metrics metrics;
   std::uint64_t time_ns = 0;  // becomes VersionRow::described_ns
   std::uint64_t revision = 0;
+  Uuid uid = {};
 };
 
 // Gives a model another name. Its versions, tags and inode numbers stay.
@@ -124,6 +127,7 @@ struct UndeleteEvent {
   bool bare = false;          // its content is not local: an AdoptionEvent adds it
   bool reaped = false;  // gc had released its content: it is bare, and has other inode numbers than before the removal
   std::uint64_t revision = 0;
+  Uuid uid = {};
 };
 
 // Smallest number for the next version of a model.

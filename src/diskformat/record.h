@@ -19,7 +19,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // format version of a record; readers reject all others
-inline constexpr std::uint32_t kStoreFormat = 18;   // format of the whole store, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 19;   // format of the whole store, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {

@@ -72,6 +72,7 @@ void fields(F& f, VersionRow& m) {
   f.text_if_any(T::VT_LOST, m.lost).table_if_any(T::VT_SOURCE, m.source).dataset(T::VT_DATASET, m.kind);
   f(T::VT_DESCRIBED_NS, m.described_ns)(T::VT_DESCRIBED, m.described);
   f(T::VT_UNDELETED_NS, m.undeleted_ns)(T::VT_UNDELETED, m.undeleted);
+  f(T::VT_UID, m.uid);
   if (F::kReads || !m.removed_tags.empty()) f(T::VT_REMOVED_TAGS, m.removed_tags);
 }
 

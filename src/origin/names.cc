@@ -17,6 +17,7 @@ namespace weft {
 namespace {
 
 using Name = OriginNames::Name;
+using Subject = std::pair<Name, Uuid>;  // a version by its name and identity
 
 constexpr std::size_t kTimeDigits = 16;                             // hex digits of the time in a record's name
 constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns between the clocks of two nodes
@@ -41,6 +42,7 @@ class NameReading {
     recover_unread();
     describe();
     remove();
+    give_names();
     set_tags();
     return {};
   }
@@ -56,7 +58,10 @@ class NameReading {
         std::visit([](const auto& event) -> const std::string& { return model_of(event); }, record.event);
     if (const Status named = check_model_name(model); !named.ok())
       return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
-    if (auto* row = std::get_if<VersionRow>(&record.event)) return add(std::move(*row), path);
+    if (auto* row = std::get_if<VersionRow>(&record.event)) {
+      add(std::move(*row));
+      return {};
+    }
     if (std::holds_alternative<MirroredRemoval>(record.event)) return {};
     if (const auto* undelete = std::get_if<MirroredUndelete>(&record.event)) {
       add(*undelete);
@@ -73,27 +78,29 @@ class NameReading {
   }
 
   void add(const MirroredRemoval& removal) {
-    removed_[{removal.model, removal.number}].try_emplace(removal.time_ns, removal);
+    removed_[{{removal.model, removal.number}, removal.uid}].try_emplace(removal.time_ns, removal);
   }
 
   void add(const MirroredUndelete& undelete) {
-    std::uint64_t& last_ns = undeleted_[{undelete.model, undelete.number}];
+    std::uint64_t& last_ns = undeleted_[{{undelete.model, undelete.number}, undelete.uid}];
     last_ns = std::max(last_ns, undelete.time_ns);
   }
 
   void add(MirroredDescription description) {
-    MirroredDescription& last = described_[{description.model, description.number}];
+    MirroredDescription& last = described_[{{description.model, description.number}, description.uid}];
     if (description.time_ns > last.time_ns) last = std::move(description);
   }
 
   // Recovers damaged removals and undeletes. The name of such a record consists of the time and a hash of the version's
-  // name, so it identifies any version that is known.
+  // name and identity, so it identifies any version that is known.
   void recover_unread() {
-    std::map<std::string, std::pair<Name, bool>> by_name;  // record name without the time -> version; true: a removal
+    std::map<std::string, std::pair<Subject, bool>>
+        by_name;  // record name without the time -> version; true: a removal
     if (!unread_.empty())
-      for (const auto& [version, row] : names_.versions) {
-        const auto& [model, number] = version;
-        const CatalogEvent events[] = {MirroredRemoval{model, number}, MirroredUndelete{model, number}};
+      for (const auto& [version, row] : versions_) {
+        const auto& [model, number] = version.first;
+        const CatalogEvent events[] = {MirroredRemoval{model, number, 0, {}, row.uid},
+                                       MirroredUndelete{model, number, 0, row.uid}};
         for (const CatalogEvent& event : events)
           by_name.emplace(catalog_event_name(event, {}).substr(kTimeDigits),
                           std::pair(version, std::holds_alternative<MirroredRemoval>(event)));
@@ -106,8 +113,9 @@ class NameReading {
         continue;
       }
       const auto& [version, removal] = found->second;
-      const auto& [model, number] = version;
-      removal ? add(MirroredRemoval{model, number, *time_ns}) : add(MirroredUndelete{model, number, *time_ns});
+      const auto& [model, number] = version.first;
+      removal ? add(MirroredRemoval{model, number, *time_ns, {}, version.second})
+              : add(MirroredUndelete{model, number, *time_ns, version.second});
       names_.mended.push_back(fmt::format("{}; its name tells that it {} {}", error.message,
                                           removal ? "removed" : "brought back", spec_of(model, number)));
     }
@@ -136,29 +144,22 @@ class NameReading {
   static const std::string& model_of(const MirroredUndelete& undelete) { return undelete.model; }
 
   // Adds a version without its ids, which are valid only in the store that wrote the record.
-  Status add(VersionRow row, const std::string& path) {
+  void add(VersionRow row) {
     row.id = row.model = row.born = row.died = row.described = 0;
     row.removed = false;
     row.removed_ns = row.undeleted_ns = row.undeleted = 0;
     row.lost.clear();
     row.removed_tags.clear();
     row.publisher.clear();
-    Name name{row.model_name, row.number};
-    auto [at, fresh] = names_.versions.try_emplace(std::move(name), row);
-    if (fresh || at->second.manifest == row.manifest) return {};
-    return Error{Errc::corrupt, fmt::format("{}: {} is another version already: two clusters wrote here, or one whose "
-                                            "registry was lost",
-                                            path, spec_of(row.model_name, row.number))};
+    const Subject subject{{row.model_name, row.number}, row.uid};
+    versions_.try_emplace(subject, std::move(row));
   }
 
   void describe() {
-    for (auto& [name, description] : described_) {
-      const auto at = names_.versions.find(name);
-      if (at == names_.versions.end()) {
-        names_.problems.push_back(
-            fmt::format("{}: it was given a message or metrics, and its record is not at the "
-                        "origin",
-                        spec_of(name.first, name.second)));
+    for (auto& [subject, description] : described_) {
+      const auto at = versions_.find(subject);
+      if (at == versions_.end()) {
+        lacks(subject, "was given a message or metrics");
         continue;
       }
       VersionRow& row = at->second;
@@ -171,31 +172,49 @@ class NameReading {
 
   // Keeps the first of the removals after the last undelete.
   void remove() {
-    for (const auto& [name, undeleted_ns] : undeleted_) {
-      const auto version = names_.versions.find(name);
-      if (version != names_.versions.end())
+    for (const auto& [subject, undeleted_ns] : undeleted_) {
+      const auto version = versions_.find(subject);
+      if (version != versions_.end())
         version->second.undeleted_ns = undeleted_ns;
       else
-        names_.problems.push_back(fmt::format("{}: it was brought back, and its record is not at the origin",
-                                              spec_of(name.first, name.second)));
+        lacks(subject, "was brought back");
     }
-    for (const auto& [name, removals] : removed_) {
-      const auto undeleted = undeleted_.find(name);
+    for (const auto& [subject, removals] : removed_) {
+      const auto undeleted = undeleted_.find(subject);
       const auto first = undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second);
       if (first == removals.end()) continue;
       const MirroredRemoval& removal = first->second;
-      auto [at, fresh] = names_.versions.try_emplace(name);
+      auto [at, fresh] = versions_.try_emplace(subject);
       VersionRow& row = at->second;
       if (fresh) {
-        names_.problems.push_back(
-            fmt::format("{}: it was removed, and its record is not at the origin", spec_of(name.first, name.second)));
-        row.model_name = name.first;
-        row.number = name.second;
+        lacks(subject, "was removed");
+        row.model_name = removal.model;
+        row.number = removal.number;
         row.time_ns = removal.time_ns;
+        row.uid = removal.uid;
       }
       row.removed = true;
       row.removed_ns = removal.time_ns;
       row.lost = removal.lost;
+    }
+  }
+
+  void lacks(const Subject& subject, std::string_view what) {
+    const auto& [model, number] = subject.first;
+    names_.problems.push_back(
+        fmt::format("{}: it {}, and its record is not at the origin", spec_of(model, number), what));
+  }
+
+  // The version that was published first keeps a name that two have.
+  void give_names() {
+    for (auto& [subject, row] : versions_) {
+      auto [at, fresh] = names_.versions.try_emplace(subject.first, row);
+      if (fresh) continue;
+      names_.problems.push_back(
+          fmt::format("{}: two versions have this name: two clusters wrote here, or one whose "
+                      "registry was lost",
+                      spec_of(row.model_name, row.number)));
+      if (row.time_ns < at->second.time_ns) at->second = row;
     }
   }
 
@@ -204,7 +223,7 @@ class NameReading {
       MirroredTag last = last_of(std::move(records));
       if (last.number == 0) continue;
       const auto version = names_.versions.find({last.model, last.number});
-      if (version == names_.versions.end())
+      if (version == names_.versions.end() || version->second.uid != last.uid)
         names_.problems.push_back(fmt::format("{}: tag {} points to it, and its record is not at the origin",
                                               spec_of(last.model, last.number), last.name));
       else if (!version->second.removed)
@@ -214,10 +233,11 @@ class NameReading {
 
   const OriginDir& origin_;
   OriginNames& names_;
-  std::vector<std::pair<std::string, Error>> unread_;                 // damaged records: name and error
-  std::map<Name, MirroredDescription> described_;                     // the latest of each version
-  std::map<Name, std::map<std::uint64_t, MirroredRemoval>> removed_;  // by version and time
-  std::map<Name, std::uint64_t> undeleted_;                           // the time of the last undelete of each version
+  std::vector<std::pair<std::string, Error>> unread_;  // damaged records: name and error
+  std::map<Subject, VersionRow> versions_;
+  std::map<Subject, MirroredDescription> described_;                     // the latest of each version
+  std::map<Subject, std::map<std::uint64_t, MirroredRemoval>> removed_;  // by version and time
+  std::map<Subject, std::uint64_t> undeleted_;  // the time of the last undelete of each version
   std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };
 

@@ -85,11 +85,12 @@ class ClusterRegistry final : public Registry {
 
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                  const Author& by) override {
-    return change(fmt::format("{}@{}", model, tag),
-                  [&] { return names_.set_tag(model, tag, number, at_this_node(by)); });
+    return change(fmt::format("{}@{}", model, tag), [&] {
+      return names_.set_tag(model, tag, number, at_this_node(by), uid_of(model, number.value_or(0)));
+    });
   }
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
-    return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
+    return change(spec_of(model, number), [&] { return names_.describe(model, number, wish, uid_of(model, number)); });
   }
   Status rename_model(std::string_view model, std::string_view /*to*/) override {
     return Error{Errc::unsupported, fmt::format("{}: renaming a model of a cluster is not supported", model)};
@@ -101,6 +102,7 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(const VersionRow row, version(std::string(model), number));
     UndeleteWish wish;
     wish.by = at_this_node(by);
+    wish.uid = row.uid;
     std::unique_ptr<PreparedUndelete> prepared;
     if (!row.removed || !row.lost.empty() || !is_at_origin(row.manifest)) {
       WEFT_CHECK(check_kept_here(row));
@@ -118,16 +120,16 @@ class ClusterRegistry final : public Registry {
     return std::move(decision->done);
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
-    return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
+    return change(spec_of(model, number), [&] { return names_.keep_version(model, number, uid_of(model, number)); });
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return remove(model, number, {Tagged::removed, why, at_this_node({})});
+    return remove(model, number, {Tagged::removed, why, at_this_node({}), uid_of(model, number)});
   }
   // Removes one version per call: each removal is an etcd transaction.
   Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
     if (versions.empty()) return std::size_t{0};
     const auto& [model, number] = versions.front();
-    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by)}));
+    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by), uid_of(model, number)}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
@@ -186,6 +188,12 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
     WEFT_TRY(const ModelRow row, snapshot->model(model));
     return snapshot->version(row.id, number);
+  }
+
+  // Returns the identity of the version that this node shows under this name; zeros if it shows none.
+  Uuid uid_of(std::string_view model, std::uint64_t number) {
+    const auto row = version(std::string(model), number);
+    return row.ok() ? row->uid : Uuid{};
   }
 
   // Holds the content of a version that the registry has undeleted, or may have, and this node does not show. A gc that
@@ -251,7 +259,8 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(ModelRow row, snapshot->model(model));
     PublishOutcome outcome;
     WEFT_TRY(outcome.version, snapshot->version(row.id, decision.number));
-    if (outcome.version.manifest != prepared.record().version.manifest)
+    const VersionRow& wanted = prepared.record().version;
+    if (decision.made ? outcome.version.uid != wanted.uid : outcome.version.manifest != wanted.manifest)
       return Error{Errc::exists, fmt::format("{}: the cluster has it, and this node has another version of this number",
                                              spec_of(model, decision.number))};
     outcome.made = decision.made;

@@ -166,7 +166,8 @@ Status EtcdNames::check_relies(std::span<const VersionName> relies) {
 Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& facts) {
   PublishDecision decision{facts.newest, false, facts.newest_revision};
   for (const std::string& tag : wish.tags) {
-    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.version.model_name, tag, facts.newest, wish.by));
+    WEFT_TRY(std::uint64_t revision,
+             set_tag(wish.version.version.model_name, tag, facts.newest, wish.by, facts.newest_version.version.uid));
     decision.revision = std::max(decision.revision, revision);
   }
   return decision;
@@ -218,11 +219,12 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
   if (wish.version.in_memory) {
     const std::string memory = keys_.memory(model, number);
-    txn.then.emplace_back(etcd::Put{memory, seal_moment(time_ns, bound(memory)), 0});
+    txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{time_ns, wish.version.version.uid}, bound(memory)), 0});
   }
   for (const std::string& tag : wish.tags) {
     std::string tag_key = keys_.tag(model, tag);
-    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, time_ns, wish.by}, bound(tag_key)), 0});
+    txn.then.emplace_back(
+        etcd::Put{tag_key, seal(RegistryTag{number, time_ns, wish.by, wish.version.version.uid}, bound(tag_key)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   log_debug(LogCategory::registry, "publish of {}@{}: {} at revision {}", model, number,

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "os/sys.h"
+#include "registry/etcd_facts.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -33,11 +34,6 @@ using etcd::Target;
 
 constexpr auto kRestorePause = std::chrono::milliseconds(50);
 
-Error is_another(const VersionRow& row) {
-  return Error{Errc::exists,
-               fmt::format("{}: the registry has another version of this number", spec_of(row.model_name, row.number))};
-}
-
 }  // namespace
 
 Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion& version) {
@@ -53,25 +49,25 @@ Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion
     WEFT_TRY(now.head, open_head(heads[0].value, keys_.bound(heads[0].key)));
     now.head_revision = heads[0].mod_revision;
   }
-  Digest manifest = row.manifest;
+  Uuid uid = row.uid;
   if (const auto& live = answer.ranges[1].items; !live.empty()) {
     WEFT_TRY(MirroredVersion known, open_version(live[0].value, keys_.bound(live[0].key)));
-    manifest = known.version.manifest;
+    uid = known.version.uid;
     now.there = true;
-    if (row.removed && manifest == row.manifest)
+    if (row.removed && uid == row.uid)
       return Error{Errc::exists,
                    fmt::format("{}: it was removed, and the registry has it", spec_of(row.model_name, row.number))};
-    if (known.version.described_ns < row.described_ns) {
+    if (uid == row.uid && known.version.described_ns < row.described_ns) {
       copy_description(row, known.version);
       now.described = std::move(known);
       now.live_revision = live[0].mod_revision;
     }
   } else if (const auto& gone = answer.ranges[2].items; !gone.empty()) {
     WEFT_TRY(const RegistryTombstone known, open_tombstone(gone[0].value, keys_.bound(gone[0].key)));
-    manifest = known.version.version.manifest;
+    uid = known.version.version.uid;
     now.there = true;
   }
-  if (manifest != row.manifest) return is_another(row);
+  if (uid != row.uid) return has_another(row.model_name, row.number);
   return now;
 }
 
@@ -111,11 +107,17 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredVersion& v
 // A tag that the registry has already stays unchanged.
 Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, bool check_only) {
   const std::string key = keys_.tag(tag.model, tag.name);
+  const std::string to = keys_.version(tag.model, tag.number);
   if (check_only) return std::optional(true);
+  WEFT_TRY(const etcd::RangeAnswer target, client_.range(query_of(to)));
+  if (target.items.empty()) return std::optional(false);
+  WEFT_TRY(const MirroredVersion version, open_version(target.items[0].value, keys_.bound(to)));
+  if (version.version.uid != tag.uid) return has_another(tag.model, tag.number);
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
-  txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by}, keys_.bound(key)), 0});
+  txn.compares.push_back({{to, {}}, Target::mod_revision, Relation::equal, target.items[0].mod_revision});
+  txn.then.emplace_back(
+      etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by, tag.uid}, keys_.bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   return std::optional(answer.succeeded);
 }

@@ -289,7 +289,8 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision}, event.item.mod_revision);
       return;
     case KeyKind::memory:
-      batch.add(MirroredMemory{key->model, key->number, !event.deleted}, event.item.mod_revision);
+      if (!event.deleted) break;
+      batch.add(MirroredMemory{key->model, key->number, false}, event.item.mod_revision);
       return;
     case KeyKind::member:
       return read_member(event, *key, batch);

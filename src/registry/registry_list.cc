@@ -36,12 +36,14 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
       WEFT_TRY(RegistryTombstone tombstone, open_tombstone(value, bound));
       return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
     }
-    case KeyKind::memory:
-      return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true});
+    case KeyKind::memory: {
+      WEFT_TRY(const RegistryMoment moment, open_moment(value, bound));
+      return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true, moment.uid});
+    }
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
       return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns,
-                                      revision, std::move(tag.by)});
+                                      revision, std::move(tag.by), tag.uid});
     }
     default:
       return Error{Errc::internal, fmt::format("key {}: no change of names", key)};
@@ -94,11 +96,13 @@ RegistryList::Item* RegistryList::find(std::string_view key) {
 
 bool RegistryList::compare_version(const VersionRow& row) {
   if (Item* gone = find(keys_.tombstone(row.model_name, row.number))) {
-    gone->known = row.removed;
-    gone->here = true;
+    const auto said = open_tombstone(gone->value, keys_.bound(gone->key));
+    const bool same = said.ok() && said->version.version.uid == row.uid;
+    gone->known = same && row.removed;
+    gone->here = same;
   } else if (Item* live = find(keys_.version(row.model_name, row.number))) {
     auto said = open_version(live->value, keys_.bound(live->key));
-    live->known = said.ok() && said->version.manifest == row.manifest && !row.removed &&
+    live->known = said.ok() && said->version.uid == row.uid && said->version.manifest == row.manifest && !row.removed &&
                   said->version.described_ns <= row.described_ns;
     if (live->known && said->version.described_ns < row.described_ns) {
       copy_description(row, said->version);

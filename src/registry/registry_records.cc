@@ -41,6 +41,7 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
   f(T::VT_DESCRIBED_NS, row.described_ns)(T::VT_UNDELETED_NS, row.undeleted_ns)(T::VT_PUBLISHED_AT, m.published_at);
+  f(T::VT_UID, row.uid);
   f.table_if_any(T::VT_SOURCE, row.source);
 }
 
@@ -56,8 +57,13 @@ void fields(F& f, RegistryTombstone& m) {
 template <class F>
 void fields(F& f, RegistryTag& m) {
   using T = wire::Tag;
-  f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
   f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
+}
+
+template <class F>
+void fields(F& f, RegistryMoment& m) {
+  f(wire::Moment::VT_TIME_NS, m.time_ns)(wire::Moment::VT_UID, m.uid);
 }
 
 template <class F>
@@ -109,6 +115,7 @@ Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::strin
 
 std::string fault_of(const VersionRow& row) {
   if (!parse_uuid(row.publisher)) return "its publisher";
+  if (row.uid.empty()) return "its identity";
   if (const Status described = check_description(row.message, row.metrics, row.described_ns); !described.ok())
     return described.error().message;
   if (const Status source = check_source(row.source); !source.ok()) return source.error().message;
@@ -168,10 +175,8 @@ std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound) {
   return seal_as(RecordKind::registry_claim, holder, bound);
 }
 
-std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound) {
-  flat::Builder builder;
-  return seal_record(RecordKind::registry_moment, flat::finish(builder, wire::CreateMoment(builder, time_ns)),
-                     seed_of(bound));
+std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound) {
+  return seal_as(RecordKind::registry_moment, moment, bound);
 }
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound) {
@@ -217,8 +222,13 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
   if (tag.number > limits::kVersionNumberMax)
     return refused_record(bound, fmt::format("a tag of number {}", tag.number));
+  if ((tag.number == 0) != tag.uid.empty()) return refused_record(bound, "a tag without its version's identity");
   if (!can_be_author(tag.by)) return refused_record(bound, "who set it");
   return tag;
+}
+
+Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound) {
+  return open<wire::Moment, RegistryMoment>(RecordKind::registry_moment, value, bound);
 }
 
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound) {

@@ -17,8 +17,8 @@
 
 namespace weft {
 
-// 14: versions have the nodes of safetensors/, with a link for each published file there
-inline constexpr std::uint32_t kRegistryFormat = 14;
+// 15: versions have an identity
+inline constexpr std::uint32_t kRegistryFormat = 15;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -41,6 +41,12 @@ struct RegistryTag {
   std::uint64_t number = 0;  // 0: the tag was deleted
   std::uint64_t time_ns = 0;
   Author by = {};
+  Uuid uid = {};  // of the version
+};
+
+struct RegistryMoment {
+  std::uint64_t time_ns = 0;
+  Uuid uid = {};  // of a version in memory
 };
 
 // `bound` is RegistryKeys::bound() of the key.
@@ -52,13 +58,14 @@ std::vector<std::byte> seal(const RegistryTombstone& tombstone, std::string_view
 std::vector<std::byte> seal(const RegistryTag& tag, std::string_view bound);
 std::vector<std::byte> seal(const Member& member, std::string_view bound);  // without `node`
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
-std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
+std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound);
 Result<MirroredVersion> open_version(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);
 

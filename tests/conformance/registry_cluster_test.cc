@@ -400,11 +400,12 @@ TEST_CASE("cluster: a node that was away applies changes beyond the size of one 
   b.reset();
   RegistryKeys keys(world.options.prefix, world.options.cluster);
   etcd::Client client(world.options);
+  const Uuid uid = a->store().snapshot().value()->version(1)->uid;
   for (int i = 0; i < 30; ++i) {
     etcd::Txn txn;
     for (int one = 0; one < 100; ++one) {
       const std::string key = keys.tag("m", "t" + std::to_string(i * 100 + one));
-      txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, 1}, keys.bound(key)), 0});
+      txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, 1, {}, uid}, keys.bound(key)), 0});
     }
     REQUIRE(client.txn(txn).ok());
   }

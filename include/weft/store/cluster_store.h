@@ -43,6 +43,7 @@ struct MirroredMemory {
   std::string model;
   std::uint64_t number = 0;
   bool in_memory = false;
+  Uuid uid = {};  // of the version; zeros: not known
 };
 struct MirroredTag {
   std::string model;
@@ -51,6 +52,7 @@ struct MirroredTag {
   std::uint64_t time_ns = 0;   // 0: unknown time of a deletion
   std::uint64_t revision = 0;  // revision of the registry at the change; 0: not known
   Author by = {};
+  Uuid uid = {};  // of the version; zeros: not known, or the tag is deleted
 };
 // A version was removed. For the origin.
 struct MirroredRemoval {
@@ -58,12 +60,14 @@ struct MirroredRemoval {
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::string lost = {};  // as VersionRow::lost
+  Uuid uid = {};          // of the version, as in the next two
 };
 // A removed version is live again. For the origin.
 struct MirroredUndelete {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;  // as VersionRow::undeleted_ns
+  Uuid uid = {};
 };
 // New message and metrics of a version. For the origin.
 struct MirroredDescription {
@@ -72,6 +76,7 @@ struct MirroredDescription {
   std::string message;
   Metrics metrics;
   std::uint64_t time_ns = 0;  // as VersionRow::described_ns
+  Uuid uid = {};
 };
 using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredMemory>;
 

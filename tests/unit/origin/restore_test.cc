@@ -53,7 +53,15 @@ struct Left {
     SearchedFor searched_for;
     must(stage_version(RevocableStore(*node.store), origin, row, no_progress(), searched_for));
   }
-  void say(const CatalogEvent& event) const { must(origin.put_event(event, kCluster)); }
+  void say(const VersionRow& row) const { must(origin.put_event(row, kCluster)); }
+  // Gives the event the identity of the node's version of this name.
+  template <class Event>
+  void say(Event event) const {
+    const auto snapshot = must(node.store->snapshot());
+    const auto row = snapshot->version(must(snapshot->model(event.model)).id, event.number);
+    event.uid = row.ok() ? row->uid : Uuid{0, event.number};
+    must(origin.put_event(event, kCluster));
+  }
 
   RestoreReport restore(bool accept_loss = false) const {
     return must(restore_store(dir.path(), target, {accept_loss, {}}, no_progress()));
@@ -244,8 +252,9 @@ TEST_CASE("a restore names each missing file before it creates anything") {
     VersionRow row = row_of(*snapshot, "a", 3);
     ++row.time_ns;
     row.manifest = sha256(as_bytes("another"));
+    ++row.uid.low;
     left.say(row);
-    expected = left.dir.path();
+    expected = "a@3: two versions have this name";
   }
   const RestoreReport refused = left.restore();
   CHECK(refused.refused);

@@ -58,6 +58,7 @@ PublishWish wish(std::string model, unsigned content, std::vector<std::string> t
   out.version.version.model_name = std::move(model);
   out.version.version.manifest = digest(content);
   out.version.version.time_ns = ++time;
+  out.version.version.uid = {1, time};
   out.version.tree_nodes = 4;
   out.version.version.publisher = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
   out.tags = std::move(tags);
@@ -248,7 +249,7 @@ TEST_CASE("names: a tag's record says who set or deleted it, and a deletion is l
   const std::string key = c.keys.tag("a", "u");
   const std::uint64_t late = now_ns() + 1'000'000'000'000;  // a node whose clock is ahead has set the tag
   etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, late}, c.keys.bound(key)), 0});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, late, {}, {1, 1}}, c.keys.bound(key)), 0});
   REQUIRE(c.client.txn(txn).ok());
   REQUIRE(c.names.set_tag("a", "u", std::nullopt, {"carol", "node2"}).ok());
   const RegistryTag deleted = record_of(c, "a", "u");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <stdexcept>
 
 #include "base/sha256.h"
@@ -23,6 +24,8 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
   version.tensors = content.views.size();
   for (const auto& view : content.views) version.tensor_bytes += view.content.length;
   version.publisher = kElsewhere;
+  std::memcpy(&version.uid, version.manifest.bytes.data(), sizeof version.uid);
+  version.uid.low ^= number;
   change.tree_nodes = content.tree_nodes;
   return change;
 }

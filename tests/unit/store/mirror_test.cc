@@ -109,7 +109,7 @@ TEST_CASE("changes that come again change nothing, and a second content of a num
       mirror(*test.store,
              {record("a", 1, {{9}}), record("a/b", 1, {{9}}), record("la/1", 1, {{9}}), record("b", 1, {{3}})}, 5);
   REQUIRE(problems.size() == 3);
-  CHECK(problems[0].starts_with("a@1: expected the manifest "));
+  CHECK(problems[0].starts_with("a@1: expected the version "));
   CHECK(problems[1].find("would hide") != std::string::npos);
   CHECK(problems[2].starts_with("la/1@1: \"1\" cannot be part"));
   CHECK(model_of(*test.store, "b").value().latest == 1);
