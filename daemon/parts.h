@@ -48,10 +48,11 @@ void add_pull_figures(Figures& figures, const DaemonParts& parts);
 Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, const std::function<bool()>& cancelled,
                               Progress& progress);
 
-void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
-void serve_restore(control::Server& server, DaemonParts& parts);  // restore
-void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
-void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics
+void serve_changes(control::Server& server, DaemonParts& parts);    // tag, note, mv, rm, undelete, gc
+void serve_restore(control::Server& server, DaemonParts& parts);    // restore
+void serve_reconcile(control::Server& server, DaemonParts& parts);  // reconcile
+void serve_keys(control::Server& server, DaemonParts& parts);       // rotate_key
+void serve_status(control::Server& server, DaemonParts& parts);     // status, peers, metrics
 
 // Adds the metrics of the control socket, the registry, memory and scrub.
 void add_node_figures(Figures& figures, DaemonParts& parts, const control::Server& server);

@@ -46,6 +46,14 @@ struct ClusterIdentity {
   bool operator==(const ClusterIdentity&) const = default;
 };
 
+// The place of a change in the registry's history. A reconciliation begins a new generation, whose number is larger,
+// and in one generation revisions grow. Of two settings of a tag, the one with the larger stamp is the later.
+struct RegistryStamp {
+  std::uint64_t generation = 0;  // 0: unknown, or no registry
+  std::uint64_t revision = 0;
+  auto operator<=>(const RegistryStamp&) const = default;
+};
+
 // The author of a change, as texts for people.
 struct Author {
   std::string user;  // user name, or the uid if the user has no name; "": unknown, or a weftd
@@ -185,6 +193,7 @@ struct TagRow {
   std::uint64_t number = 0;
   Ino ino = 0;
   std::uint64_t time_ns = 0;
+  RegistryStamp stamp = {};
 };
 
 // A change of a tag.
@@ -194,6 +203,7 @@ struct TagMove {
   std::uint64_t number = 0;  // number of its version since then; 0: it was deleted
   std::uint64_t time_ns = 0;
   Author by;
+  RegistryStamp stamp = {};
 };
 
 struct BlobPlace {

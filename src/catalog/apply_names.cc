@@ -120,14 +120,13 @@ Status show_as(Txn& txn, ModelRow& model, VersionKind kind, std::uint64_t time_n
   return show_model(txn, model, time_ns);
 }
 
-// Marks the numbers between the model's next one and `number` as lost: a lost part of the journal may have used them.
+}  // namespace
+
 Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
   for (std::uint64_t lost = model.next_number; lost < number; ++lost)
     WEFT_CHECK(put(txn, Table::numbers, key_of(model.id, lost), NumberRow{kLostVersion}));
   return {};
 }
-
-}  // namespace
 
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
   WEFT_CHECK(touch_hub(txn, model, time_ns));
@@ -200,14 +199,14 @@ Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCaus
   const std::uint64_t before = known ? known->number : 0;
   if (before != number)
     WEFT_CHECK(put(txn, Table::tag_moves, tag_move_key(model.id, cause.sequence, name),
-                   TagMove{name, before, number, cause.time_ns, cause.by}));
+                   TagMove{name, before, number, cause.time_ns, cause.by, cause.stamp}));
   if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, before, name)));
   if (number == 0) {
     if (known && model.tags != 0) --model.tags;
     return known ? txn.erase(Table::tags, key) : Status{};
   }
   if (!known) ++model.tags;
-  WEFT_CHECK(put(txn, Table::tags, key, TagRow{name, number, ino, cause.time_ns}));
+  WEFT_CHECK(put(txn, Table::tags, key, TagRow{name, number, ino, cause.time_ns, cause.stamp}));
   WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, number, name), NumberRow{0}));
   return put_inode(txn, InodeKind::tag_link, ino, model.id, name);
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
+#include "catalog/renumber.h"
 #include "catalog/undelete.h"
 #include "diskformat/uuid.h"
 #include "weft/names.h"
@@ -89,6 +90,9 @@ Status Mirroring::take(const MirroredVersion& change) {
   std::optional<VersionRow> known;
   if (model) {
     WEFT_TRY(known, find_version(txn_, model->id, version.number));
+    if (!known && !change.former.empty()) {
+      WEFT_TRY(known, renumber(*model, change));
+    }
   }
   if (known && known->uid != version.uid)
     return refuse(name, fmt::format("expected the version {}, as it is known here, got {}", uuid_text(known->uid),
@@ -105,6 +109,21 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);
+}
+
+// If this store has the version under a former number, gives it the new one. Returns it then.
+Result<std::optional<VersionRow>> Mirroring::renumber(const ModelRow& model, const MirroredVersion& change) {
+  for (const std::uint64_t former : change.former) {
+    WEFT_TRY(const std::optional<VersionRow> known, find_version(txn_, model.id, former));
+    if (!known || known->uid != change.version.uid) continue;
+    WEFT_TRY(const Counters counters, get_counters(txn_));
+    const std::uint64_t time_ns = std::max(change.returned, known->time_ns + 1);  // the same on all nodes
+    RenumberEvent event{counters.sequence + 1, model.name, former, change.version.number, time_ns, 0, known->uid};
+    WEFT_CHECK(apply_renumber(txn_, event));
+    WEFT_CHECK(add(std::move(event)));
+    return find_version(txn_, model.id, change.version.number);
+  }
+  return std::optional<VersionRow>();
 }
 
 // The state with the larger time is true: removed or live. If gc of this node has released the content, other nodes
@@ -258,6 +277,7 @@ Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change)
   event.lost = change.version.lost;
   event.by = change.removed_by;
   event.uid = known.uid;
+  event.at = change.at;
   WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, known.model, known.number));
   std::set<std::string> all(tags.begin(), tags.end());
   all.insert(change.tags.begin(), change.tags.end());
@@ -282,13 +302,14 @@ Status Mirroring::take(const MirroredTag& change) {
     uid = version->uid;
   }
   if (change.number == (tag ? tag->number : 0)) return {};
+  if (tag && change.revision != 0 && change.stamp() < tag->stamp) return {};  // the registry has lost a later one
   WEFT_TRY(Counters counters, get_counters(txn_));
   Allocator inos(counters);
   TagsEvent event;
   event.sequence = counters.sequence + 1;
   event.model = change.model;
   event.time_ns = change.time_ns == 0 && tag ? tag->time_ns + 1 : change.time_ns;
-  event.changed_at = change.revision;
+  event.at = change.stamp();
   event.by = change.by;
   event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one(), uid});
   WEFT_CHECK(apply_tags(txn_, event));

@@ -80,12 +80,14 @@ template <class F>
 void fields(F& f, TagRow& m) {
   using T = records::Tag;
   f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_REVISION, m.stamp.revision)(T::VT_GENERATION, m.stamp.generation);
 }
 
 template <class F>
 void fields(F& f, TagMove& m) {
   using T = records::TagMove;
   f(T::VT_NAME, m.name)(T::VT_BEFORE, m.before)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_REVISION, m.stamp.revision)(T::VT_GENERATION, m.stamp.generation);
   f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
 

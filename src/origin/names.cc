@@ -17,10 +17,8 @@ namespace weft {
 namespace {
 
 using Name = OriginNames::Name;
-using Subject = std::pair<Name, Uuid>;  // a version by its name and identity
 
-constexpr std::size_t kTimeDigits = 16;                             // hex digits of the time in a record's name
-constexpr std::uint64_t kClocksDifferMax = 300ULL * 1'000'000'000;  // ns between the clocks of two nodes
+constexpr std::size_t kTimeDigits = 16;  // hex digits of the time in a record's name
 
 class NameReading {
  public:
@@ -63,6 +61,10 @@ class NameReading {
       return {};
     }
     if (std::holds_alternative<MirroredRemoval>(record.event)) return {};
+    if (const auto* renumber = std::get_if<MirroredRenumber>(&record.event)) {
+      add(*renumber);
+      return {};
+    }
     if (const auto* undelete = std::get_if<MirroredUndelete>(&record.event)) {
       add(*undelete);
       return {};
@@ -77,33 +79,35 @@ class NameReading {
     return {};
   }
 
-  void add(const MirroredRemoval& removal) {
-    removed_[{{removal.model, removal.number}, removal.uid}].try_emplace(removal.time_ns, removal);
-  }
+  void add(const MirroredRemoval& removal) { removed_[removal.uid].try_emplace(removal.time_ns, removal); }
 
   void add(const MirroredUndelete& undelete) {
-    std::uint64_t& last_ns = undeleted_[{{undelete.model, undelete.number}, undelete.uid}];
-    last_ns = std::max(last_ns, undelete.time_ns);
+    MirroredUndelete& last = undeleted_[undelete.uid];
+    if (undelete.time_ns >= last.time_ns) last = undelete;
+  }
+
+  void add(const MirroredRenumber& renumber) {
+    MirroredRenumber& last = renumbered_[renumber.uid];
+    if (renumber.time_ns >= last.time_ns) last = renumber;
   }
 
   void add(MirroredDescription description) {
-    MirroredDescription& last = described_[{{description.model, description.number}, description.uid}];
+    MirroredDescription& last = described_[description.uid];
     if (description.time_ns > last.time_ns) last = std::move(description);
   }
 
   // Recovers damaged removals and undeletes. The name of such a record consists of the time and a hash of the version's
   // name and identity, so it identifies any version that is known.
   void recover_unread() {
-    std::map<std::string, std::pair<Subject, bool>>
+    std::map<std::string, std::pair<const VersionRow*, bool>>
         by_name;  // record name without the time -> version; true: a removal
     if (!unread_.empty())
-      for (const auto& [version, row] : versions_) {
-        const auto& [model, number] = version.first;
-        const CatalogEvent events[] = {MirroredRemoval{model, number, 0, {}, row.uid},
-                                       MirroredUndelete{model, number, 0, row.uid}};
+      for (const auto& [uid, row] : versions_) {
+        const CatalogEvent events[] = {MirroredRemoval{row.model_name, row.number, 0, {}, uid},
+                                       MirroredUndelete{row.model_name, row.number, 0, uid}};
         for (const CatalogEvent& event : events)
           by_name.emplace(catalog_event_name(event, {}).substr(kTimeDigits),
-                          std::pair(version, std::holds_alternative<MirroredRemoval>(event)));
+                          std::pair(&row, std::holds_alternative<MirroredRemoval>(event)));
       }
     for (const auto& [name, error] : unread_) {
       const auto time_ns = time_of(name);
@@ -113,11 +117,11 @@ class NameReading {
         continue;
       }
       const auto& [version, removal] = found->second;
-      const auto& [model, number] = version.first;
-      removal ? add(MirroredRemoval{model, number, *time_ns, {}, version.second})
-              : add(MirroredUndelete{model, number, *time_ns, version.second});
+      const std::string& model = version->model_name;
+      removal ? add(MirroredRemoval{model, version->number, *time_ns, {}, version->uid})
+              : add(MirroredUndelete{model, version->number, *time_ns, version->uid});
       names_.mended.push_back(fmt::format("{}; its name tells that it {} {}", error.message,
-                                          removal ? "removed" : "brought back", spec_of(model, number)));
+                                          removal ? "removed" : "brought back", spec_of(*version)));
     }
   }
 
@@ -132,6 +136,7 @@ class NameReading {
   static std::string_view lost_with(std::string_view name) {
     if (name.ends_with(".note")) return "a change of a message and metrics is lost: a version may have earlier ones";
     if (name.ends_with(".undelete")) return "it brought back no version that the origin has a record of";
+    if (name.ends_with(".moved")) return "a version may have its former number";
     if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
     if (name.ends_with(".tag")) return "a change of a tag is lost: the tag may point to an earlier version";
     return "its content is lost; if it was a removal, the version is not removed";
@@ -142,6 +147,7 @@ class NameReading {
   static const std::string& model_of(const MirroredRemoval& removal) { return removal.model; }
   static const std::string& model_of(const MirroredDescription& description) { return description.model; }
   static const std::string& model_of(const MirroredUndelete& undelete) { return undelete.model; }
+  static const std::string& model_of(const MirroredRenumber& renumber) { return renumber.model; }
 
   // Adds a version without its ids, which are valid only in the store that wrote the record.
   void add(VersionRow row) {
@@ -150,16 +156,15 @@ class NameReading {
     row.removed_ns = row.undeleted_ns = row.undeleted = 0;
     row.lost.clear();
     row.removed_tags.clear();
-    row.publisher.clear();
-    const Subject subject{{row.model_name, row.number}, row.uid};
-    versions_.try_emplace(subject, std::move(row));
+    const Uuid uid = row.uid;
+    versions_.try_emplace(uid, std::move(row));
   }
 
   void describe() {
-    for (auto& [subject, description] : described_) {
-      const auto at = versions_.find(subject);
+    for (auto& [uid, description] : described_) {
+      const auto at = versions_.find(uid);
       if (at == versions_.end()) {
-        lacks(subject, "was given a message or metrics");
+        lacks(description.model, description.number, "was given a message or metrics");
         continue;
       }
       VersionRow& row = at->second;
@@ -172,26 +177,27 @@ class NameReading {
 
   // Keeps the first of the removals after the last undelete.
   void remove() {
-    for (const auto& [subject, undeleted_ns] : undeleted_) {
-      const auto version = versions_.find(subject);
+    for (const auto& [uid, undelete] : undeleted_) {
+      const auto version = versions_.find(uid);
       if (version != versions_.end())
-        version->second.undeleted_ns = undeleted_ns;
+        version->second.undeleted_ns = undelete.time_ns;
       else
-        lacks(subject, "was brought back");
+        lacks(undelete.model, undelete.number, "was brought back");
     }
-    for (const auto& [subject, removals] : removed_) {
-      const auto undeleted = undeleted_.find(subject);
-      const auto first = undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second);
+    for (const auto& [uid, removals] : removed_) {
+      const auto undeleted = undeleted_.find(uid);
+      const auto first =
+          undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second.time_ns);
       if (first == removals.end()) continue;
       const MirroredRemoval& removal = first->second;
-      auto [at, fresh] = versions_.try_emplace(subject);
+      auto [at, fresh] = versions_.try_emplace(uid);
       VersionRow& row = at->second;
       if (fresh) {
-        lacks(subject, "was removed");
+        lacks(removal.model, removal.number, "was removed");
         row.model_name = removal.model;
         row.number = removal.number;
         row.time_ns = removal.time_ns;
-        row.uid = removal.uid;
+        row.uid = uid;
       }
       row.removed = true;
       row.removed_ns = removal.time_ns;
@@ -199,45 +205,60 @@ class NameReading {
     }
   }
 
-  void lacks(const Subject& subject, std::string_view what) {
-    const auto& [model, number] = subject.first;
+  void lacks(std::string_view model, std::uint64_t number, std::string_view what) {
     names_.problems.push_back(
         fmt::format("{}: it {}, and its record is not at the origin", spec_of(model, number), what));
   }
 
-  // The version that was published first keeps a name that two have.
+  // A registry that lost history may have given a number to several versions. The one that was published first keeps
+  // it, and the others get numbers after all others of the model.
   void give_names() {
-    for (auto& [subject, row] : versions_) {
-      auto [at, fresh] = names_.versions.try_emplace(subject.first, row);
-      if (fresh) continue;
-      names_.problems.push_back(
-          fmt::format("{}: two versions have this name: two clusters wrote here, or one whose "
-                      "registry was lost",
-                      spec_of(row.model_name, row.number)));
-      if (row.time_ns < at->second.time_ns) at->second = row;
+    std::vector<VersionRow*> rows;
+    std::map<std::string_view, std::uint64_t> next;
+    for (auto& [uid, row] : versions_) {
+      if (const auto moved = renumbered_.find(uid); moved != renumbered_.end()) row.number = moved->second.to;
+      rows.push_back(&row);
+      std::uint64_t& after = next[row.model_name];
+      after = std::max(after, row.number + 1);
+    }
+    const auto key = [](const VersionRow* row) { return std::tie(row->time_ns, row->uid); };
+    std::ranges::sort(rows, [&](const VersionRow* a, const VersionRow* b) { return key(a) < key(b); });
+    for (VersionRow* row : rows) {
+      if (names_.versions.contains({row->model_name, row->number})) {
+        const std::string before = spec_of(*row);
+        row->number = next[row->model_name]++;
+        names_.mended.push_back(
+            fmt::format("{}: two versions have this name, because a registry lost history; the later "
+                        "one becomes {}",
+                        before, spec_of(*row)));
+      }
+      names_.versions.emplace(Name{row->model_name, row->number}, *row);
     }
   }
 
+  // A tag leads to the version that it was set to, whatever number that has now.
   void set_tags() {
     for (auto& [name, records] : tags_) {
       MirroredTag last = last_of(std::move(records));
       if (last.number == 0) continue;
-      const auto version = names_.versions.find({last.model, last.number});
-      if (version == names_.versions.end() || version->second.uid != last.uid)
+      const auto version = versions_.find(last.uid);
+      if (version == versions_.end())
         names_.problems.push_back(fmt::format("{}: tag {} points to it, and its record is not at the origin",
                                               spec_of(last.model, last.number), last.name));
-      else if (!version->second.removed)
-        names_.tags.push_back(std::move(last));
+      if (version == versions_.end() || version->second.removed) continue;
+      last.number = version->second.number;
+      names_.tags.push_back(std::move(last));
     }
   }
 
   const OriginDir& origin_;
   OriginNames& names_;
-  std::vector<std::pair<std::string, Error>> unread_;  // damaged records: name and error
-  std::map<Subject, VersionRow> versions_;
-  std::map<Subject, MirroredDescription> described_;                     // the latest of each version
-  std::map<Subject, std::map<std::uint64_t, MirroredRemoval>> removed_;  // by version and time
-  std::map<Subject, std::uint64_t> undeleted_;  // the time of the last undelete of each version
+  std::vector<std::pair<std::string, Error>> unread_;                               // damaged records: name and error
+  std::map<Uuid, VersionRow> versions_;                                             // by identity, as the next four
+  std::map<Uuid, MirroredDescription> described_;                                   // the latest of each version
+  std::map<Uuid, std::map<std::uint64_t, MirroredRemoval>> removed_;                // by version and time
+  std::map<Uuid, MirroredUndelete> undeleted_;                                      // the last of each version
+  std::map<Uuid, MirroredRenumber> renumbered_;                                     // the last of each version
   std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };
 
@@ -307,19 +328,18 @@ Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
 }
 
 MirroredTag last_of(std::vector<CatalogRecord> records) {
-  const auto tag_of = [](const CatalogRecord& record) -> const MirroredTag& {
-    return std::get<MirroredTag>(record.event);
-  };
-  std::ranges::sort(records, [&](const CatalogRecord& a, const CatalogRecord& b) {
-    return std::pair(tag_of(a).time_ns, tag_of(a).revision) < std::pair(tag_of(b).time_ns, tag_of(b).revision);
-  });
-  const CatalogRecord* last = &records.front();
-  for (const CatalogRecord& next : records) {
-    const bool near = tag_of(next).time_ns - tag_of(*last).time_ns <= kClocksDifferMax;
-    const bool earlier = next.cluster == last->cluster && tag_of(next).revision < tag_of(*last).revision;
-    if (!near || !earlier) last = &next;
+  std::map<std::string_view, const MirroredTag*> lasts;  // by cluster
+  const auto stamp = [](const MirroredTag& tag) { return std::tuple(tag.stamp(), tag.time_ns, tag.uid); };
+  const auto time = [](const MirroredTag& tag) { return std::tuple(tag.time_ns, tag.uid); };
+  for (const CatalogRecord& record : records) {
+    const MirroredTag& tag = std::get<MirroredTag>(record.event);
+    const MirroredTag*& last = lasts[record.cluster];
+    if (last == nullptr || stamp(*last) < stamp(tag)) last = &tag;
   }
-  return tag_of(*last);
+  const MirroredTag* newest = nullptr;
+  for (const auto& [cluster, last] : lasts)
+    if (newest == nullptr || time(*newest) < time(*last)) newest = last;
+  return *newest;
 }
 
 std::vector<const VersionRow*> in_order(const std::map<Name, VersionRow>& versions) {

@@ -15,18 +15,19 @@ namespace weft {
 
 struct OriginNames {
   using Name = std::pair<std::string, std::uint64_t>;  // model, number
-  std::map<Name, VersionRow> versions;                 // including tombstones
-  std::vector<MirroredTag> tags;                       // latest state, of live versions
-  std::vector<std::string> problems;                   // damaged, missing or contradictory records
-  std::vector<std::string> mended;                     // damaged records, recovered from their names
+  // Including tombstones. A version whose number another one has gets a new number, and `mended` names it.
+  std::map<Name, VersionRow> versions;
+  std::vector<MirroredTag> tags;      // latest state, of live versions
+  std::vector<std::string> problems;  // damaged, missing or contradictory records
+  std::vector<std::string> mended;    // damaged records, recovered from their names
 };
 
 // Reads the journal. Errc::cancelled. A damaged record is a problem, not an error. A version with a removal record is
 // never live, even if the record is damaged: the name of the record identifies the version.
 Result<OriginNames> read_names(const OriginDir& origin, Progress& progress);
 
-// Returns the newest of the records of one tag, which several nodes wrote. Records are ordered by time. Node clocks
-// differ, so records of about the same time are ordered by registry revision, if both are of one registry.
+// Returns the last of the records of one tag, which several nodes wrote: of one cluster the one with the largest stamp,
+// whatever the clocks of the nodes say. If several clusters used the origin, the latest of these by time.
 MirroredTag last_of(std::vector<CatalogRecord> records);
 
 // Returns the versions in a possible order of their publishes: by time, numbers of a model ascending, parents first.

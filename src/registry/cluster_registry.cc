@@ -15,6 +15,7 @@
 #include "registry/members.h"
 #include "registry/mirror.h"
 #include "registry/own_registry.h"
+#include "registry/reconciliation.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/names.h"
@@ -49,7 +50,8 @@ class ClusterRegistry final : public Registry {
         names_(own_, options_.etcd.answer_max),
         restore_(own_, names_, options_.etcd.answer_max),
         membership_(client_, keys_, options_.lease, [this](bool answers) { mirror_.hear(answers); }),
-        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, [this] { join(); }, [this] { changed(); }}) {}
+        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, options_.self.name, [this] { join(); },
+                 [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
     membership_.end();
@@ -136,6 +138,10 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(check_connected());
     return restore_.bring_back(change, check_only);
   }
+  Result<ReconcileReport> reconcile(const ReconcileRequest& request) override {
+    Reconciliation work{store_, own_, restore_, mirror_, request};
+    return work.run();
+  }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());
     WEFT_TRY(std::uint64_t revision, own_.barrier(store_.cluster()->node, random_uuid()));
@@ -179,6 +185,7 @@ class ClusterRegistry final : public Registry {
     mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
     RegistryStatus status;
     mirror_.fill(status);
+    if (!status.lost.empty()) return lost_history(status.lost);
     if (status.connected) return {};
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};

@@ -44,9 +44,9 @@ Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t nu
 namespace {
 
 // Returns the tags of these keys, without the models.
-std::vector<std::string> names_of(const std::vector<std::string>& tag_keys) {
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, std::uint64_t>>& tag_keys) {
   std::vector<std::string> names;
-  for (const std::string& key : tag_keys) names.push_back(key.substr(key.rfind('@') + 1));
+  for (const auto& [key, time_ns] : tag_keys) names.push_back(key.substr(key.rfind('@') + 1));
   return names;
 }
 
@@ -108,7 +108,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view mod
 
 Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_view tag,
                                          std::optional<std::uint64_t> number, const Author& by, const Uuid& uid) {
-  const RegistryTag wish{number.value_or(0), 0, by, number ? uid : Uuid{}};
+  const RegistryTag wish{number.value_or(0), 0, by, number ? uid : Uuid{}, own_.generation()};
   return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag),
                    [&](bool may_be_done) { return try_set_tag(model, tag, wish, may_be_done); });
 }
@@ -134,12 +134,13 @@ Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t 
                    [&](bool /*may_be_done*/) { return try_describe(model, number, change, uid); });
 }
 
-// Returns the keys of the tags that lead to this number. Skips values that do not verify.
-Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::uint64_t number) {
-  std::vector<std::string> keys;
+// Returns the keys and times of the tags that lead to this number. Skips values that do not verify.
+Result<std::vector<std::pair<std::string, std::uint64_t>>> EtcdNames::tags_at(const etcd::RangeAnswer& tags,
+                                                                              std::uint64_t number) {
+  std::vector<std::pair<std::string, std::uint64_t>> keys;
   for (const etcd::KeyValue& item : tags.items) {
     auto tag = open_tag(item.value, bound(item.key));
-    if (tag.ok() && tag->number == number) keys.push_back(item.key);
+    if (tag.ok() && tag->number == number) keys.emplace_back(item.key, tag->time_ns);
   }
   return keys;
 }
@@ -161,7 +162,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   RegistryTombstone tombstone;
   WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
   WEFT_CHECK(check_uid(tombstone.version.version, model, number, removal.uid));
-  WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], number));
+  WEFT_TRY(auto tags, tags_at(facts.ranges[1], number));
   if (removal.tagged == Tagged::refused && !tags.empty()) return has_tags(model, number, names_of(tags));
   const bool all = tags.size() <= kTagsAtOnce;
   if (!all) tags.resize(kTagsAtOnce);
@@ -173,12 +174,13 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   // a single store does, and never reports that a lost version is on a disk.
   if (all) {
     VersionRow& row = tombstone.version.version;
-    row.removed_ns = std::max(now_ns(), row.undeleted_ns + 1);
+    row.removed_ns = std::max(removal.removed_ns != 0 ? removal.removed_ns : now_ns(), row.undeleted_ns + 1);
     row.lost = removal.lost;
     tombstone.version.removed_by = removal.by;
     const std::uint64_t published_at = std::exchange(tombstone.version.published_at, 0);
     tombstone.revision = published_at != 0 ? published_at : item.create_revision;  // a description puts the key again
     tombstone.version.tags = names_of(tags);
+    tombstone.version.at.generation = own_.generation();
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
     txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
@@ -186,7 +188,11 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
     txn.then.emplace_back(etcd::Put{removals, seal(RegistryMoment{now_ns()}, bound(removals)), 0});
   }
-  for (const std::string& tag : tags) txn.then.emplace_back(etcd::Delete{{tag, {}}});
+  // The keys stay, so that a node finds out whether the registry has lost a tag.
+  for (const auto& [tag, time_ns] : tags) {
+    const RegistryTag deleted{0, std::max(now_ns(), time_ns + 1), removal.by, {}, own_.generation()};
+    txn.then.emplace_back(etcd::Put{tag, seal(deleted, bound(tag)), 0});
+  }
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
   return std::optional(answer.header.revision);
@@ -225,7 +231,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));
   WEFT_CHECK(check_relies(wish.relies));
-  row.undeleted_ns = std::max(now_ns(), row.removed_ns + 1);
+  row.undeleted_ns = std::max(wish.undeleted_ns != 0 ? wish.undeleted_ns : now_ns(), row.removed_ns + 1);
   row.removed = false;
   row.removed_ns = 0;
   version.published_at = tombstone.revision;
@@ -261,7 +267,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
       continue;
     }
     done.tags.push_back(tag);
-    const RegistryTag set{number, row.undeleted_ns, wish.by, row.uid};
+    const RegistryTag set{number, row.undeleted_ns, wish.by, row.uid, own_.generation()};
     txn.then.emplace_back(etcd::Put{tag_key, seal(set, bound(tag_key)), 0});
   }
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));

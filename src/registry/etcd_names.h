@@ -39,6 +39,7 @@ struct UndeleteWish {
   bool in_memory = false;           // as MirroredVersion::in_memory
   Author by = {};                   // recorded with the tags
   Uuid uid = {};                    // of the version
+  std::uint64_t undeleted_ns = 0;   // as VersionRow::undeleted_ns; 0: now
 };
 struct UndeleteDecision {
   UndeletedVersion done;
@@ -49,7 +50,8 @@ struct EtcdRemoval {
   Tagged tagged = Tagged::removed;
   std::string_view lost;  // the reason, if the version's bytes were lost
   Author by = {};
-  Uuid uid = {};  // of the version
+  Uuid uid = {};                 // of the version
+  std::uint64_t removed_ns = 0;  // as VersionRow::removed_ns; 0: now
 };
 
 // Changes of a version take its identity as the caller knows it. If another version has the number, they fail with
@@ -83,8 +85,8 @@ class EtcdNames {
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number, const Uuid& uid = {});
-  // Errc::exists: a new model of this name would hide another one.
-  Status check_shows(const std::string& model);
+  // Errc::exists: a new version of this name would hide another model, or the live versions have another kind.
+  Status check_shows(const std::string& model, VersionKind kind);
 
  private:
   using Clock = etcd::Client::Clock;
@@ -105,7 +107,8 @@ class EtcdNames {
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
                                                     const DescriptionChange& change, const Uuid& uid);
   Result<std::optional<std::uint64_t>> try_keep(std::string_view model, std::uint64_t number, const Uuid& uid);
-  Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number);
+  Result<std::vector<std::pair<std::string, std::uint64_t>>> tags_at(const etcd::RangeAnswer& tags,
+                                                                     std::uint64_t number);
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
 
   OwnRegistry& own_;

@@ -21,7 +21,7 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kFixedCompares = 2;  // the keys r and meta
+constexpr std::size_t kFixedCompares = 3;  // the keys r, meta and h
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery first(Keys keys) {
@@ -114,9 +114,9 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model, std::ui
   return facts;
 }
 
-Status EtcdNames::check_shows(const std::string& model) {
-  const auto facts = read_facts(model);
-  return facts.ok() ? Status{} : Status(facts.error());
+Status EtcdNames::check_shows(const std::string& model, VersionKind kind) {
+  WEFT_TRY(const Facts facts, read_facts(model));
+  return facts.check_kind(model, kind);
 }
 
 std::shared_ptr<const EtcdNames::Facts> EtcdNames::foresee(const std::string& model) {
@@ -223,8 +223,9 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   }
   for (const std::string& tag : wish.tags) {
     std::string tag_key = keys_.tag(model, tag);
-    txn.then.emplace_back(
-        etcd::Put{tag_key, seal(RegistryTag{number, time_ns, wish.by, wish.version.version.uid}, bound(tag_key)), 0});
+    txn.then.emplace_back(etcd::Put{
+        tag_key,
+        seal(RegistryTag{number, time_ns, wish.by, wish.version.version.uid, own_.generation()}, bound(tag_key)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   log_debug(LogCategory::registry, "publish of {}@{}: {} at revision {}", model, number,

@@ -15,6 +15,8 @@
 //   c/<digits>/last              the node that had the claim last, for an hour
 //   j/<id>                       how often a join token was used; <id> is 32 hexadecimal digits
 //   r                            put by every removal
+//   h                            put by every change of names; the value is random. Its revisions are the registry's
+//   history g/<node>                     the last generation whose reconciliation the node has completed
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
 // the versions of a model are separate from those of the models below it. Pure.
@@ -40,6 +42,8 @@ enum class KeyKind : std::uint8_t {
   barrier,
   claim,
   removals,
+  history,
+  share,
   join
 };
 
@@ -47,7 +51,7 @@ struct RegistryKey {
   KeyKind kind = KeyKind::meta;
   std::string model;         // head, version, tombstone, memory, tag
   std::uint64_t number = 0;  // version, tombstone, memory
-  std::string name;          // tag; member, barrier: the node; claim: its digits
+  std::string name;          // tag; member, barrier, share: the node; claim: its digits
 };
 
 class RegistryKeys {
@@ -57,9 +61,11 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag or member
+  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, share or member
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
+  std::string history() const { return root_ + "h"; }
+  std::string share(std::string_view node) const { return root_ + "g/" + std::string(node); }
   std::string head(std::string_view model) const;
   std::string version(std::string_view model, std::uint64_t number) const;
   std::string tombstone(std::string_view model, std::uint64_t number) const;
@@ -73,6 +79,7 @@ class RegistryKeys {
   std::string claim_last(std::string_view digits) const { return claim(digits) + "/last"; }
   std::string join(std::string_view digits) const { return root_ + "j/" + std::string(digits); }
   etcd::Keys versions_of(std::string_view model) const;
+  etcd::Keys tombstones_of(std::string_view model) const;
   etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…
   etcd::Keys tags_of(std::string_view model) const;
 

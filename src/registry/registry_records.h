@@ -17,13 +17,15 @@
 
 namespace weft {
 
-// 15: versions have an identity
-inline constexpr std::uint32_t kRegistryFormat = 15;
+// 16: the registry has generations and a history, and tags of removed versions keep their keys
+inline constexpr std::uint32_t kRegistryFormat = 16;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
   std::string cluster;  // its uuid
   std::uint64_t created_ns = 0;
+  std::uint64_t generation = 0;  // grows with each reconciliation
+  std::string lost = {};         // says which node found that the registry has lost history; "": it has all
 };
 
 struct RegistryHead {
@@ -42,6 +44,11 @@ struct RegistryTag {
   std::uint64_t time_ns = 0;
   Author by = {};
   Uuid uid = {};  // of the version
+  std::uint64_t generation = 0;
+  std::uint64_t changed_at = 0;  // revision of the change, if it was brought back; 0: that of the key
+  RegistryStamp stamp(std::uint64_t mod_revision) const {
+    return {generation, changed_at != 0 ? changed_at : mod_revision};
+  }
 };
 
 struct RegistryMoment {

@@ -36,6 +36,9 @@ struct Label {
   std::string operator()(const RenameEvent& event) const {
     return fmt::format("the rename of {} to {}", event.model, event.to);
   }
+  std::string operator()(const RenumberEvent& event) const {
+    return fmt::format("the new number of {}@{}", event.model, event.number);
+  }
   std::string operator()(const UndeleteEvent& event) const {
     return fmt::format("the undelete of {}@{}", event.model, event.number);
   }
@@ -136,6 +139,12 @@ void JournalSurvey::see(const UndeleteEvent& event) {
   undeleted.all.push_back({event.time_ns, event.reaped});
   undeleted.removed = false;
   name(event.model, event.number);
+}
+
+// The version has both numbers: no later repair takes the former one for lost.
+void JournalSurvey::see(const RenumberEvent& event) {
+  named(event.model).published.add(event.to);
+  name(event.model, event.to);
 }
 
 void JournalSurvey::see(const PublishEvent& event) {

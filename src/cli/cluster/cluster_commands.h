@@ -9,6 +9,7 @@ extern const CommandEntry kClusterInitCommand;
 extern const CommandEntry kClusterJoinCommand;
 extern const CommandEntry kClusterLeaveCommand;
 extern const CommandEntry kClusterKeyCommand;
+extern const CommandEntry kClusterReconcileCommand;
 extern const CommandEntry kClusterTokenCommand;
 
 }  // namespace weft

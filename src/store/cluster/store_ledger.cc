@@ -33,8 +33,8 @@ void add(std::vector<CatalogEvent>& events, PublishEvent event) {
 
 void add(std::vector<CatalogEvent>& events, TagsEvent event) {
   for (TagChange& change : event.changes)
-    events.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at,
-                                    event.by, change.uid});
+    events.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns,
+                                    event.at.revision, event.by, change.uid, event.at.generation});
 }
 
 void add(std::vector<CatalogEvent>& events, RemovalEvent event) {
@@ -49,6 +49,10 @@ void add(std::vector<CatalogEvent>& events, DescriptionEvent event) {
 
 void add(std::vector<CatalogEvent>& events, UndeleteEvent event) {
   events.emplace_back(MirroredUndelete{std::move(event.model), event.number, event.time_ns, event.uid});
+}
+
+void add(std::vector<CatalogEvent>& events, RenumberEvent event) {
+  events.emplace_back(MirroredRenumber{std::move(event.model), event.number, event.to, event.time_ns, event.uid});
 }
 
 // The origin does not need events that concern only this node.
