@@ -47,11 +47,20 @@ struct ClusterIdentity {
 };
 
 // The place of a change in the registry's history. A reconciliation begins a new generation, whose number is larger,
-// and in one generation revisions grow. Of two settings of a tag, the one with the larger stamp is the later.
+// and in one generation revisions grow.
 struct RegistryStamp {
   std::uint64_t generation = 0;  // 0: unknown, or no registry
   std::uint64_t revision = 0;
   auto operator<=>(const RegistryStamp&) const = default;
+};
+
+// The place of a tag's setting among all settings of the tag: the largest one counts. Time and identity decide between
+// two histories of one generation, in which two settings may have one stamp.
+struct TagOrder {
+  RegistryStamp stamp;
+  std::uint64_t time_ns = 0;
+  Uuid uid;  // of the version
+  auto operator<=>(const TagOrder&) const = default;
 };
 
 // The author of a change, as texts for people.

@@ -301,8 +301,13 @@ Status Mirroring::take(const MirroredTag& change) {
     if (!version || version->removed || (!uid.empty() && version->uid != uid)) return {};
     uid = version->uid;
   }
-  if (change.number == (tag ? tag->number : 0)) return {};
-  if (tag && change.revision != 0 && change.stamp() < tag->stamp) return {};  // the registry has lost a later one
+  const bool same = change.number == (tag ? tag->number : 0);
+  if (same && (!tag || change.stamp() <= tag->stamp)) return {};
+  if (tag && change.revision != 0) {  // a registry that lost history may send an earlier setting
+    WEFT_TRY(const std::optional<VersionRow> version, find_version(txn_, model->id, tag->number));
+    const TagOrder known{tag->stamp, tag->time_ns, version ? version->uid : Uuid{}};
+    if (TagOrder{change.stamp(), change.time_ns, uid} < known) return {};
+  }
   WEFT_TRY(Counters counters, get_counters(txn_));
   Allocator inos(counters);
   TagsEvent event;

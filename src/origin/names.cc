@@ -329,12 +329,11 @@ Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
 
 MirroredTag last_of(std::vector<CatalogRecord> records) {
   std::map<std::string_view, const MirroredTag*> lasts;  // by cluster
-  const auto stamp = [](const MirroredTag& tag) { return std::tuple(tag.stamp(), tag.time_ns, tag.uid); };
   const auto time = [](const MirroredTag& tag) { return std::tuple(tag.time_ns, tag.uid); };
   for (const CatalogRecord& record : records) {
     const MirroredTag& tag = std::get<MirroredTag>(record.event);
     const MirroredTag*& last = lasts[record.cluster];
-    if (last == nullptr || stamp(*last) < stamp(tag)) last = &tag;
+    if (last == nullptr || last->order() < tag.order()) last = &tag;
   }
   const MirroredTag* newest = nullptr;
   for (const auto& [cluster, last] : lasts)

@@ -163,7 +163,7 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, 
   const std::vector<etcd::KeyValue>&known = now.ranges[0].items, &target = now.ranges[1].items;
   if (!known.empty()) {
     const auto said = open_tag(known[0].value, keys_.bound(key));
-    if (!said.ok() || said->stamp(known[0].mod_revision) >= tag.stamp()) return std::optional(false);
+    if (!said.ok() || said->order(known[0].mod_revision) >= tag.order()) return std::optional(false);
   }
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, known.empty() ? 0 : known[0].mod_revision});

@@ -311,7 +311,8 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       break;
     case KeyKind::tag:
       if (!event.deleted) break;
-      batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision}, event.item.mod_revision);
+      batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision, {}, {}, meta_.generation},
+                event.item.mod_revision);
       return;
     case KeyKind::memory:
       if (!event.deleted) break;

@@ -89,8 +89,9 @@ void RegistryCompare::compare_tag(MirroredTag tag) {
   if (item != nullptr) {
     const auto said = open_tag(item->value, keys_.bound(item->key));
     if (!said.ok()) return;
-    item->known = said->stamp(item->revision) <= tag.stamp();
-    if (said->stamp(item->revision) >= tag.stamp()) return;
+    const auto there = said->order(item->revision), here = tag.order();
+    item->known = there <= here;
+    if (there >= here) return;
   }
   if (tag.number != 0 && !will_be_live(tag.model, tag.uid)) return;
   if (tag.number == 0 && item == nullptr) return;

@@ -49,6 +49,7 @@ struct RegistryTag {
   RegistryStamp stamp(std::uint64_t mod_revision) const {
     return {generation, changed_at != 0 ? changed_at : mod_revision};
   }
+  TagOrder order(std::uint64_t mod_revision) const { return {stamp(mod_revision), time_ns, uid}; }
 };
 
 struct RegistryMoment {

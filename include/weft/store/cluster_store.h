@@ -58,6 +58,7 @@ struct MirroredTag {
   Uuid uid = {};                 // of the version; zeros: not known, or the tag is deleted
   std::uint64_t generation = 0;  // of the registry at the change; 0: not known
   RegistryStamp stamp() const { return {generation, revision}; }
+  TagOrder order() const { return {stamp(), time_ns, uid}; }
 };
 // A version was removed. For the origin.
 struct MirroredRemoval {

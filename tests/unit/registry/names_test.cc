@@ -265,6 +265,26 @@ TEST_CASE("names: a tag's record says who set or deleted it, and a deletion is l
   CHECK_FALSE(tag_of(c, "a", "u"));
 }
 
+TEST_CASE("names: a change applies to no other version of the same number") {
+  Cluster c;
+  const PublishWish first = wish("a", 1);
+  must_publish(c, first);
+  const Uuid uid = first.version.version.uid, other{uid.high, uid.low + 1};
+  const auto refused = [](const auto& result) { return !result.ok() && result.error().code == Errc::exists; };
+  CHECK(refused(c.names.set_tag("a", "t", 1, {}, other)));
+  CHECK(refused(c.names.describe("a", 1, {"text", {}}, other)));
+  CHECK(refused(c.names.remove_version("a", 1, {Tagged::removed, {}, {}, other})));
+  CHECK(c.names.set_tag("a", "t", 1, {}, uid).ok());
+  CHECK(record_of(c, "a", "t").uid == uid);
+  CHECK(c.names.remove_version("a", 1, {Tagged::removed, {}, {}, uid}).ok());
+  UndeleteWish wish;
+  wish.uid = other;
+  CHECK(refused(c.names.undelete("a", 1, wish)));
+  wish.uid = uid;
+  CHECK(c.names.undelete("a", 1, wish).ok());
+  CHECK(record_of(c, "a", "t").uid == uid);
+}
+
 TEST_CASE("names: a value that does not verify blocks only its own model, and the error names the key") {
   Cluster c;
   must_publish(c, wish("bad", 1));
@@ -440,11 +460,11 @@ TEST_CASE("names: a version that is brought back gives the registry a later mess
   CHECK_FALSE(bring_back(7, "later", false));
   CHECK_FALSE(bring_back(6, "earlier", false));
   CHECK(message() == "later");
-  version.version.manifest = digest(2);
+  version.version.uid = {9, 9};
   version.version.described_ns = 9;
   CHECK(c.restore.bring_back(version, false).error().code == Errc::exists);
   REQUIRE(c.names.remove_version("a", 1).ok());
-  version.version.manifest = digest(1);
+  version.version.uid = what.version.version.uid;
   CHECK_FALSE(bring_back(9, "latest", false));
   CHECK(must_publish(c, wish("a", 3)) == 2);
 }
