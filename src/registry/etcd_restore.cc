@@ -180,9 +180,9 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, 
   return answer.succeeded ? std::optional(true) : std::nullopt;
 }
 
-// One attempt per version. Numbers of the store's names that have changed are in `moved`.
+// One attempt per version. `moved` has the numbers in etcd of versions that the store has under other numbers.
 Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, const Refused& refused) {
-  std::map<VersionName, std::uint64_t> moved;
+  std::map<VersionName, std::uint64_t> moved = lacking.moved;
   std::map<std::string, std::uint64_t> heads;  // revisions of heads that this call has put
   for (MirroredVersion version : lacking.versions) {
     const VersionName name{version.version.model_name, version.version.number};

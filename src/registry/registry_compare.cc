@@ -55,7 +55,7 @@ RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t&
   said = item == nullptr ? std::nullopt : version_in(keys_, *item);
   if (!said) return Has::nothing;
   item->moves = row.number;
-  number = moved_[{row.model_name, row.number}] = said->version.number;
+  number = lacking_.moved[{row.model_name, row.number}] = said->version.number;
   return compare_state(row, *said, *item);
 }
 
@@ -69,9 +69,6 @@ Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row)
   if (!row.removed) {
     WEFT_TRY(version.in_memory, lists_version(*snapshot, &Snapshot::in_memory, row.id));
   }
-  for (ParentRef& parent : row.parents)
-    if (const auto moved = moved_.find({parent.model, parent.number}); moved != moved_.end())
-      parent.number = moved->second;
   version.version = std::move(row);
   return version;
 }
@@ -83,7 +80,6 @@ bool RegistryCompare::will_be_live(const std::string& model, const Uuid& uid) {
   return said && !said->version.removed;
 }
 
-// `tag.number` is the store's.
 void RegistryCompare::compare_tag(MirroredTag tag) {
   RegistryList::Item* const item = list_.find(keys_.tag(tag.model, tag.name));
   if (item != nullptr) {
@@ -95,7 +91,6 @@ void RegistryCompare::compare_tag(MirroredTag tag) {
   }
   if (tag.number != 0 && !will_be_live(tag.model, tag.uid)) return;
   if (tag.number == 0 && item == nullptr) return;
-  if (const auto moved = moved_.find({tag.model, tag.number}); moved != moved_.end()) tag.number = moved->second;
   lacking_.tags.push_back(std::move(tag));
 }
 
@@ -179,9 +174,6 @@ Result<Lacking> RegistryCompare::compare(std::span<const MirrorChange> changes) 
       MirroredVersion lacks = *version;
       const Has has = look(version->version, lacks.version.number);
       if (has != Has::less && has != Has::nothing) continue;
-      for (ParentRef& parent : lacks.version.parents)
-        if (const auto moved = moved_.find({parent.model, parent.number}); moved != moved_.end())
-          parent.number = moved->second;
       if (!lacks.version.removed) lacking_live_.insert(lacks.version.uid);
       lacking_.versions.push_back(std::move(lacks));
     } else if (const auto* tag = std::get_if<MirroredTag>(&change)) {

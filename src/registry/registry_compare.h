@@ -20,12 +20,13 @@
 namespace weft {
 
 // The changes that etcd lacks, in an order in which they can be written. A version that etcd has under another number
-// has that number here.
+// has that number here. Parents and tags still have the numbers of the store.
 struct Lacking {
   std::vector<MirroredVersion> versions;  // etcd lacks them, or has an earlier state of them
   std::vector<MirroredTag> tags;          // etcd has earlier settings, or none
   std::vector<std::pair<std::string, std::uint64_t>>
-      ahead;  // models of these versions: their next numbers in the store
+      ahead;                                   // models of these versions: their next numbers in the store
+  std::map<VersionName, std::uint64_t> moved;  // versions that etcd has under another number than the store
   bool empty() const { return versions.empty() && tags.empty(); }
   std::string text() const;  // "3 changes, such as a@2"
 };
@@ -54,7 +55,6 @@ class RegistryCompare {
   const RegistryKeys& keys_;
   Lacking lacking_;
   std::vector<VersionRow> rows_;  // of the store, with their numbers in the registry: for lacking_.versions
-  std::map<VersionName, std::uint64_t> moved_;  // by the store's name: the number in the registry
   std::set<Uuid> lacking_live_;
 };
 
