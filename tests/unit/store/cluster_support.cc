@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 
 #include "base/sha256.h"
@@ -26,6 +27,7 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
   version.publisher = kElsewhere;
   std::memcpy(&version.uid, version.manifest.bytes.data(), sizeof version.uid);
   version.uid.low ^= number;
+  version.uid.high ^= std::hash<std::string_view>{}(model);
   change.tree_nodes = content.tree_nodes;
   return change;
 }
