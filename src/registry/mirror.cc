@@ -294,6 +294,8 @@ Status Mirror::receive(etcd::WatchStream& watch) {
       std::lock_guard lock(mutex_);
       if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     }
+    // What other nodes bring back may be earlier than what this store has, so the next session compares first.
+    if (batch.generation) return Error{Errc::unreachable, "the registry's state has changed"};
     untrimmed += batch.changes.size();
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
     std::lock_guard lock(mutex_);
@@ -327,7 +329,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       keep_newest(batch.mark, event.item);
       return parts_.own.saw_history(event.item.mod_revision);
     case KeyKind::meta:
-      batch.generation = true;
+      batch.generation = batch.generation || !parts_.own.has_identity(event.item.value);
       return;
     case KeyKind::barrier:
       batch.barrier = batch.barrier || key->name == node_;
@@ -373,7 +375,6 @@ Status Mirror::apply(Batch& batch) {
     set_applied(batch.revision);
   }
   if (batch.members) parts_.changed();
-  if (batch.generation) return Error{Errc::unreachable, "the registry's state has changed"};
   return {};
 }
 

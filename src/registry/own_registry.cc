@@ -73,6 +73,11 @@ std::uint64_t OwnRegistry::generation() const {
   return ours_.meta.generation;
 }
 
+bool OwnRegistry::has_identity(std::span<const std::byte> value) const {
+  const MutexLock lock(mutex_);
+  return std::ranges::equal(value, ours_.value);
+}
+
 std::string OwnRegistry::lost() const {
   const MutexLock lock(mutex_);
   return ours_.meta.lost;

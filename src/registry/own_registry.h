@@ -37,7 +37,8 @@ class OwnRegistry {
   Result<RegistryMeta> agree(std::string_view own, etcd::Header& header);
   // The generation of the registry that agree() found.
   std::uint64_t generation() const;
-  std::string lost() const;  // RegistryMeta::lost of it
+  std::string lost() const;                                   // RegistryMeta::lost of it
+  bool has_identity(std::span<const std::byte> value) const;  // true if `value` is that of its key meta
   // Runs a transaction that changes names, and has four operations less than etcd allows. It also puts the key h, and
   // succeeds only if etcd has all the history that this node has received. Errc::unreachable: the registry has lost
   // history, and nothing was changed.

@@ -105,7 +105,9 @@ Status RegistryCompare::compare_deleted(Store& store, const ModelRow& model, con
   if (names.empty()) return {};
   std::map<std::string, TagMove> last;
   WEFT_CHECK(each_row(store, list_tag_moves(model.id), [&](TagMove move) -> Status {
-    last.try_emplace(move.name, std::move(move));
+    const auto [at, fresh] = last.try_emplace(move.name, move);
+    // A removal in another history has deleted a later setting of the tag with its version: that decides nothing.
+    if (!fresh && move.stamp > at->second.stamp) at->second = std::move(move);
     return {};
   }));
   for (const std::string& name : names)
