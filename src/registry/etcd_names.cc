@@ -44,9 +44,9 @@ Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t nu
 namespace {
 
 // Returns the tags of these keys, without the models.
-std::vector<std::string> names_of(const std::vector<std::pair<std::string, std::uint64_t>>& tag_keys) {
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, RegistryTag>>& tags) {
   std::vector<std::string> names;
-  for (const auto& [key, time_ns] : tag_keys) names.push_back(key.substr(key.rfind('@') + 1));
+  for (const auto& [key, tag] : tags) names.push_back(key.substr(key.rfind('@') + 1));
   return names;
 }
 
@@ -134,15 +134,18 @@ Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t 
                    [&](bool /*may_be_done*/) { return try_describe(model, number, change, uid); });
 }
 
-// Returns the keys and times of the tags that lead to this number. Skips values that do not verify.
-Result<std::vector<std::pair<std::string, std::uint64_t>>> EtcdNames::tags_at(const etcd::RangeAnswer& tags,
-                                                                              std::uint64_t number) {
-  std::vector<std::pair<std::string, std::uint64_t>> keys;
+// Returns the tags that lead to this number, with their keys. Each has its stamp, also if it is that of the key. Skips
+// values that do not verify.
+std::vector<std::pair<std::string, RegistryTag>> EtcdNames::tags_at(const etcd::RangeAnswer& tags,
+                                                                    std::uint64_t number) const {
+  std::vector<std::pair<std::string, RegistryTag>> found;
   for (const etcd::KeyValue& item : tags.items) {
     auto tag = open_tag(item.value, bound(item.key));
-    if (tag.ok() && tag->number == number) keys.emplace_back(item.key, tag->time_ns);
+    if (!tag.ok() || tag->number != number) continue;
+    tag->changed_at = tag->stamp(item.mod_revision).revision;
+    found.emplace_back(item.key, std::move(tag).value());
   }
-  return keys;
+  return found;
 }
 
 // Returns nothing if a tag was set after the read, or if the version has more tags than one transaction can delete:
@@ -162,7 +165,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   RegistryTombstone tombstone;
   WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
   WEFT_CHECK(check_uid(tombstone.version.version, model, number, removal.uid));
-  WEFT_TRY(auto tags, tags_at(facts.ranges[1], number));
+  std::vector<std::pair<std::string, RegistryTag>> tags = tags_at(facts.ranges[1], number);
   if (removal.tagged == Tagged::refused && !tags.empty()) return has_tags(model, number, names_of(tags));
   const bool all = tags.size() <= kTagsAtOnce;
   if (!all) tags.resize(kTagsAtOnce);
@@ -188,10 +191,15 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
     txn.then.emplace_back(etcd::Put{removals, seal(RegistryMoment{now_ns()}, bound(removals)), 0});
   }
-  // The keys stay, so that a node finds out whether the registry has lost a tag.
-  for (const auto& [tag, time_ns] : tags) {
-    const RegistryTag deleted{0, std::max(now_ns(), time_ns + 1), removal.by, {}, own_.generation()};
-    txn.then.emplace_back(etcd::Put{tag, seal(deleted, bound(tag)), 0});
+  // The keys stay, so that a node finds out whether the registry has lost a tag. A removal that was made before comes
+  // after the settings that it deletes, and before all others, which may be lost still.
+  for (const auto& [key_of_tag, tag] : tags) {
+    RegistryTag deleted{0, std::max(now_ns(), tag.time_ns + 1), removal.by, {}, own_.generation()};
+    if (removal.removed_ns != 0) {
+      deleted.generation = tag.generation;
+      deleted.changed_at = tag.changed_at;
+    }
+    txn.then.emplace_back(etcd::Put{key_of_tag, seal(deleted, bound(key_of_tag)), 0});
   }
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();

@@ -107,8 +107,7 @@ class EtcdNames {
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
                                                     const DescriptionChange& change, const Uuid& uid);
   Result<std::optional<std::uint64_t>> try_keep(std::string_view model, std::uint64_t number, const Uuid& uid);
-  Result<std::vector<std::pair<std::string, std::uint64_t>>> tags_at(const etcd::RangeAnswer& tags,
-                                                                     std::uint64_t number);
+  std::vector<std::pair<std::string, RegistryTag>> tags_at(const etcd::RangeAnswer& tags, std::uint64_t number) const;
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
 
   OwnRegistry& own_;

@@ -211,7 +211,12 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, cons
 Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& version, std::uint64_t listed,
                                                         std::uint64_t& head_put) {
   WEFT_TRY(const Returning now, read_returning(version));
-  if (now.live || now.removed) return try_return(version, now);
+  if (now.live || now.removed) {
+    auto returned = try_return(version, now);
+    const bool raced =
+        !returned.ok() && (returned.error().code == Errc::not_found || returned.error().code == Errc::exists);
+    return raced ? Result(std::optional<std::uint64_t>()) : std::move(returned);
+  }
   if (now.head_revision > listed && now.head_revision != head_put) return std::optional<std::uint64_t>();
   WEFT_TRY(const auto placed, try_place(version, now, OfNumber::renumbered));
   if (!placed) return std::optional<std::uint64_t>();

@@ -294,7 +294,7 @@ Status Mirror::receive(etcd::WatchStream& watch) {
       std::lock_guard lock(mutex_);
       if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     }
-    // What other nodes bring back may be earlier than what this store has, so the next session compares first.
+    // Other nodes may bring back earlier settings than those of this store, so the next session compares first.
     if (batch.generation) return Error{Errc::unreachable, "the registry's state has changed"};
     untrimmed += batch.changes.size();
     if (batch.revision != 0) WEFT_CHECK(apply(batch));

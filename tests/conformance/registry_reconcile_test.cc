@@ -113,11 +113,21 @@ class History {
     for (const auto& [name, last] : model_.tags) {
       const auto at = first.tags.find(name);
       if (last.uid.empty()) CHECK_MESSAGE(at == first.tags.end(), name);
-      if (first.live.contains(last.uid)) CHECK_MESSAGE((at != first.tags.end() && at->second == last.uid), name);
+      if (!first.live.contains(last.uid)) continue;
+      const Uuid found = at == first.tags.end() ? Uuid{} : at->second;
+      CHECK_MESSAGE(found == last.uid, name, " at revision ", last.stamp.revision, " of ", last.stamp.generation, ": ",
+                    first.names.at(last.uid).front(), ", found ",
+                    found.empty() ? "none" : first.names.at(found).front(), "; refused: ", refusals());
     }
   }
 
  private:
+  std::string refusals() const {
+    std::string text;
+    for (const auto& node : nodes_)
+      for (const std::string& refusal : node->registry().status().refusals) text += refusal + "; ";
+    return text;
+  }
   static std::chrono::steady_clock::time_point deadline() { return std::chrono::steady_clock::now() + 60s; }
 
   std::optional<VersionRow> any_live(Store& store, const std::string& model) {
