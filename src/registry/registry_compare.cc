@@ -85,36 +85,28 @@ void RegistryCompare::compare_tag(MirroredTag tag) {
   if (item != nullptr) {
     const auto said = open_tag(item->value, keys_.bound(item->key));
     if (!said.ok()) return;
+    if (said->number == 0 && tag.number == 0) return;
     const auto there = said->order(item->revision), here = tag.order();
     item->known = there <= here;
     if (there >= here) return;
   }
   if (tag.number != 0 && !will_be_live(tag.model, tag.uid)) return;
-  if (tag.number == 0 && item == nullptr) return;
   lacking_.tags.push_back(std::move(tag));
 }
 
-// A tag that the store deleted after the setting that the registry has.
+// Compares the tags that the store has deleted. `tags`: those that it has.
 Status RegistryCompare::compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags) {
-  std::vector<std::string> names;
-  for (const RegistryList::Item& item : list_.tags_of(model.name)) {
-    const auto key = keys_.parse(item.key);
-    const auto said = open_tag(item.value, keys_.bound(item.key));
-    if (key.ok() && said.ok() && said->number != 0 && !tags.contains(key->name)) names.push_back(key->name);
-  }
-  if (names.empty()) return {};
   std::map<std::string, TagMove> last;
   WEFT_CHECK(each_row(store, list_tag_moves(model.id), [&](TagMove move) -> Status {
+    if (tags.contains(move.name)) return {};
     const auto [at, fresh] = last.try_emplace(move.name, move);
     // A removal in another history has deleted a later setting of the tag with its version: that decides nothing.
     if (!fresh && move.stamp > at->second.stamp) at->second = std::move(move);
     return {};
   }));
-  for (const std::string& name : names)
-    if (const auto at = last.find(name); at != last.end() && at->second.number == 0) {
-      const TagMove& move = at->second;
+  for (const auto& [name, move] : last)
+    if (move.number == 0 && move.stamp.revision != 0)
       compare_tag({model.name, name, 0, move.time_ns, move.stamp.revision, move.by, {}, move.stamp.generation});
-    }
   return {};
 }
 

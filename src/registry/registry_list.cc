@@ -122,10 +122,6 @@ RegistryList::Item* RegistryList::find(const std::string& model, const Uuid& uid
   return found == at->second.end() ? nullptr : found->second;
 }
 
-std::span<RegistryList::Item> RegistryList::tags_of(std::string_view model) {
-  return below(keys_.tags_of(model).begin);
-}
-
 // Returns the revision at which an item comes in the order of changes: that of the publish for a version, also after
 // its removal or undelete, so that parents come before their children.
 std::uint64_t RegistryList::published_at(const Item& item) const {

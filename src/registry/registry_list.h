@@ -42,10 +42,9 @@ class RegistryList {
     bool here = false;        // a tombstone of a version that the store has: `revision` is that of the removal
     std::uint64_t moves = 0;  // the version's number in the store, if that differs; else 0
   };
-  // The next four are for before order(). find() returns null if there is no such key, or no version of this identity.
+  // The next three are for before order(). find() returns null if there is no such key, or no version of this identity.
   Item* find(std::string_view key);
   Item* find(const std::string& model, const Uuid& uid);
-  std::span<Item> tags_of(std::string_view model);
   void forget(MirrorChange change) { gone_.push_back(std::move(change)); }  // the registry lacks what the store has
 
   // Drops the known items, and sorts the rest in the order of the changes. Versions that get another number are first,
