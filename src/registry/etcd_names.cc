@@ -134,8 +134,8 @@ Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t 
                    [&](bool /*may_be_done*/) { return try_describe(model, number, change, uid); });
 }
 
-// Returns the tags that lead to this number, with their keys. Each has its stamp, also if it is that of the key. Skips
-// values that do not verify.
+// Returns the tags that lead to this number, with their keys, and sets their revisions. Skips values that do not
+// verify.
 std::vector<std::pair<std::string, RegistryTag>> EtcdNames::tags_at(const etcd::RangeAnswer& tags,
                                                                     std::uint64_t number) const {
   std::vector<std::pair<std::string, RegistryTag>> found;
@@ -191,8 +191,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
     txn.then.emplace_back(etcd::Put{removals, seal(RegistryMoment{now_ns()}, bound(removals)), 0});
   }
-  // The keys stay, so that a node finds out whether the registry has lost a tag. A removal that was made before comes
-  // after the settings that it deletes, and before all others, which may be lost still.
+  // The keys stay, so that a node finds out whether the registry has lost a tag. If the removal was made in a lost
+  // history, a deletion has the stamp of the setting that it deletes, so that later settings of the tag count.
   for (const auto& [key_of_tag, tag] : tags) {
     RegistryTag deleted{0, std::max(now_ns(), tag.time_ns + 1), removal.by, {}, own_.generation()};
     if (removal.removed_ns != 0) {
