@@ -81,8 +81,9 @@ bool RegistryCompare::will_be_live(const std::string& model, const Uuid& uid) {
 }
 
 void RegistryCompare::compare_tag(MirroredTag tag) {
-  RegistryList::Item* const item = list_.find(keys_.tag(tag.model, tag.name));
-  if (item != nullptr) {
+  // A setting to a version that is removed in etcd has no effect, and that removal deletes the tag here.
+  if (tag.number != 0 && !will_be_live(tag.model, tag.uid)) return;
+  if (RegistryList::Item* const item = list_.find(keys_.tag(tag.model, tag.name))) {
     const auto said = open_tag(item->value, keys_.bound(item->key));
     if (!said.ok()) return;
     if (said->number == 0 && tag.number == 0) return;
@@ -90,7 +91,6 @@ void RegistryCompare::compare_tag(MirroredTag tag) {
     item->known = there <= here;
     if (there >= here) return;
   }
-  if (tag.number != 0 && !will_be_live(tag.model, tag.uid)) return;
   lacking_.tags.push_back(std::move(tag));
 }
 

@@ -142,9 +142,9 @@ void RegistryList::order() {
     if (!item.here) item.revision = published_at(item);
   const auto place = [this](const Item& item) {
     const std::string_view key = keys_.bound(item.key);
-    const bool comes_after = key.starts_with("t/") || key.starts_with("d/");  // after their version
+    const bool comes_last = key.starts_with("t/") || key.starts_with("d/");
     // A version moves to a larger number, which another one may have to leave first.
-    return std::tuple(item.moves == 0, item.moves == 0 ? 0 : UINT64_MAX - number_in(item), item.revision, comes_after);
+    return std::tuple(item.moves == 0, item.moves == 0 ? 0 : UINT64_MAX - number_in(item), comes_last, item.revision);
   };
   std::stable_sort(items_.begin(), items_.end(), [&](const Item& a, const Item& b) { return place(a) < place(b); });
   next_ = 0;

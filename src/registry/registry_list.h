@@ -48,7 +48,7 @@ class RegistryList {
   void forget(MirrorChange change) { gone_.push_back(std::move(change)); }  // the registry lacks what the store has
 
   // Drops the known items, and sorts the rest in the order of the changes. Versions that get another number are first,
-  // so that their former numbers are free.
+  // so that their former numbers are free. Tags are last: a removal may free a tag that leads to another version now.
   void order();
   // Returns up to `count_max` further differences, decoded; empty at the end.
   std::vector<MirrorChange> take(std::size_t count_max);
