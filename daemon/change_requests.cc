@@ -192,7 +192,7 @@ class Purging {
     if (!row.removed)
       WEFT_CHECK(parts_.registry.remove_versions(std::span(&name, 1),
                                                  request_.force ? Tagged::removed : Tagged::refused, by_));
-    return parts_.store.cluster() ? parts_.registry.purge(name) : Status{};
+    return parts_.store.cluster() ? parts_.registry.purge({name, row.uid}) : Status{};
   }
 
   // The next gc frees the content that is not freed here.

@@ -149,6 +149,7 @@ class Daemon {
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
     serve_origin(*server_, *parts_);
+    serve_reconcile(*server_, *parts_);
     serve_keys(*server_, *parts_);
     serve_status(*server_, *parts_);
     serve_bytes(*server_, *bytes_);

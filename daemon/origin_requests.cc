@@ -107,7 +107,7 @@ Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request
   if (!config->clustered()) return Error{Errc::unsupported, "this daemon has no registry but its store"};
   if (config->origin.empty()) return Error{Errc::unsupported, "this daemon has no origin configured"};
   CallProgress progress(call);
-  WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, request.accept_loss, progress));
+  WEFT_TRY(OriginRegistry found, registry_at_origin(config->origin, request.accept_loss, Publishers::origin, progress));
   const bool refused = found.report.refused;
   WEFT_TRY(const RestoreReport report, Returning(parts.registry, std::move(found), progress).run());
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kRestoreCatchUpMax));

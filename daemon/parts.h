@@ -59,11 +59,12 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
 Result<OriginGcReport> collect_origin_now(DaemonParts& parts, std::uint64_t horizon_ns, bool dry_run,
                                           Progress& progress);
 
-void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, purge, undelete, gc
-void serve_origin(control::Server& server, DaemonParts& parts);   // restore, gc_origin, fsck_origin
-void serve_keys(control::Server& server, DaemonParts& parts);     // rotate_key
-void serve_nodes(control::Server& server, DaemonParts& parts);    // node_drain, node_remove
-void serve_status(control::Server& server, DaemonParts& parts);   // status, peers, metrics, mount
+void serve_changes(control::Server& server, DaemonParts& parts);    // tag, note, mv, rm, purge, undelete, gc
+void serve_origin(control::Server& server, DaemonParts& parts);     // restore, gc_origin, fsck_origin
+void serve_reconcile(control::Server& server, DaemonParts& parts);  // reconcile
+void serve_keys(control::Server& server, DaemonParts& parts);       // rotate_key
+void serve_nodes(control::Server& server, DaemonParts& parts);      // node_drain, node_remove
+void serve_status(control::Server& server, DaemonParts& parts);     // status, peers, metrics, mount
 
 void add_mount_figures(Figures& figures, const MountTable& mounts);
 // Adds the metrics of the control socket, the registry, memory and scrub.

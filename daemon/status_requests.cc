@@ -19,7 +19,7 @@ constexpr double kSecondNs = 1e9;
 void write_registry(JsonWriter& json, const Registry& registry) {
   const RegistryStatus status = registry.status();
   json.begin_object().member("kind", status.shared ? "etcd" : "local").member("connected", status.connected);
-  json.member("complete", status.complete);
+  json.member("complete", status.complete).member("lost", status.lost).member("generation", status.generation);
   json.member("since", utc_time(status.since_ns)).member("endpoint", status.endpoint);
   json.member("trouble", status.trouble).member("revision", status.revision);
   json.member("requests", status.requests).member("changes", status.changes).member("lists", status.lists);

@@ -117,17 +117,18 @@ Result<Worker::Pause> AutoGc::round() {
 // A version that is unknown here or was freed has no content on this node. A live one is about to be removed.
 Result<std::vector<VersionId>> PurgedVersions::unfreed() {
   std::vector<VersionId> ids;
-  for (VersionName& name : registry_.purged()) {
-    if (freed_.contains(name)) continue;
+  for (const auto& [name, uid] : registry_.purged()) {
+    if (freed_.contains(uid)) continue;
     WEFT_TRY(const auto snapshot, store_.snapshot());
     const auto model = snapshot->model(name.model);
     const auto row = model.ok() ? snapshot->version(model->id, name.number) : Result<VersionRow>(model.error());
-    if (row.ok() && !row->removed) continue;
-    WEFT_TRY(const bool waits, row.ok() ? lists_version(*snapshot, &Snapshot::unreaped, row->id) : Result<bool>(false));
+    if (row.ok() && row->uid == uid && !row->removed) continue;
+    WEFT_TRY(const bool waits, row.ok() && row->uid == uid ? lists_version(*snapshot, &Snapshot::unreaped, row->id)
+                                                           : Result<bool>(false));
     if (waits)
       ids.push_back(row->id);
     else
-      freed_.insert(std::move(name));
+      freed_.insert(uid);
   }
   return ids;
 }

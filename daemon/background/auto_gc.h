@@ -88,7 +88,7 @@ class PurgedVersions {
  private:
   Store& store_;
   Registry& registry_;
-  std::set<VersionName> freed_;  // versions that this node has no content of
+  std::set<Uuid> freed_;  // versions that this node has no content of
 };
 
 }  // namespace weft

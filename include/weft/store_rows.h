@@ -11,6 +11,7 @@
 #include "weft/content.h"
 #include "weft/dtype.h"
 #include "weft/names.h"
+#include "weft/uuid.h"
 
 namespace weft {
 
@@ -43,6 +44,23 @@ struct ClusterIdentity {
   std::string cluster;  // id in the registry
   std::string node;     // uuid
   bool operator==(const ClusterIdentity&) const = default;
+};
+
+// The place of a change in the registry's history. A reconciliation begins a new generation, whose number is larger,
+// and in one generation revisions grow.
+struct RegistryStamp {
+  std::uint64_t generation = 0;  // 0: unknown, or no registry
+  std::uint64_t revision = 0;
+  auto operator<=>(const RegistryStamp&) const = default;
+};
+
+// The place of a tag's setting among all settings of the tag: the largest one counts. Time and identity decide between
+// two histories of one generation, in which two settings may have one stamp.
+struct TagOrder {
+  RegistryStamp stamp;
+  std::uint64_t time_ns = 0;
+  Uuid uid;  // of the version
+  auto operator<=>(const TagOrder&) const = default;
 };
 
 // The author of a change, as texts for people.
@@ -145,6 +163,9 @@ struct VersionRow {
   std::uint64_t undeleted = 0;                 // tick of the lineage clock at that undelete
   std::vector<std::string> removed_tags = {};  // of a removed version: its tags at the removal
   Author by = {};                              // the publishing user, alike on all nodes
+  // The identity of the version: random, made once by its publish, the same on all nodes and at the origin. Model and
+  // number are its name, which a registry that lost history may give to another version.
+  Uuid uid = {};
 };
 inline std::string spec_of(const VersionRow& version) {
   return spec_of(version.model_name, version.number);
@@ -183,7 +204,8 @@ struct TagRow {
   std::uint64_t number = 0;
   Ino ino = 0;
   std::uint64_t time_ns = 0;
-  std::string owner = {};  // the user who has protected it; "": it is not protected
+  RegistryStamp stamp = {};  // of the setting
+  std::string owner = {};    // the user who has protected it; "": it is not protected
 };
 
 // A change of a tag.
@@ -193,6 +215,7 @@ struct TagMove {
   std::uint64_t number = 0;  // number of its version since then; 0: it was deleted
   std::uint64_t time_ns = 0;
   Author by;
+  RegistryStamp stamp = {};
 };
 
 struct BlobPlace {

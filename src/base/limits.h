@@ -285,6 +285,7 @@ inline constexpr std::size_t kHubRefsMax = 50'000;  // the newest versions
 inline constexpr std::size_t kRegistryRecordMax = 1'000'000;  // etcd takes requests of 1.5 MiB
 inline constexpr std::size_t kRegistryPacksMax = 65'536;      // packs of one version
 inline constexpr std::size_t kRegistryTagsMax = 100;          // set by one publish
+inline constexpr std::size_t kFormerNumbersMax = 64;          // of one version
 inline constexpr std::uint64_t kTreeNodesMax = 1ULL << 54U;   // nodes of a data set; a model has fewer than 2^32
 inline constexpr std::size_t kRegistryRefusalsMax = 32;       // refusals that the status lists
 

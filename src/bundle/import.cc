@@ -140,6 +140,11 @@ class Importing {
                                               next + limits::kSkippedNumbersMax, row.number)};
     next = std::max(next, row.number + 1);
     if (!model) return There::no;
+    WEFT_TRY(const VersionRow* const same, with_identity(*model, row.uid));
+    if (same != nullptr && same->number != row.number) {
+      here_[{row.model_name, row.number}] = same->number;
+      return same->removed ? There::removed : There::live;
+    }
     if (!row.removed && model->latest != 0 && model->kind != row.kind) {
       others.push_back(fmt::format("{}, which is a {} there", row.model_name, kind_name(model->kind)));
       return There::no;
@@ -149,6 +154,20 @@ class Importing {
     if (!known.ok()) return known.error();
     if (known->manifest != row.manifest) others.push_back(spec_of(row));
     return known->removed ? There::removed : There::live;
+  }
+
+  // Returns the version of the model with this identity, which may have got another number; null if there is none.
+  Result<const VersionRow*> with_identity(const ModelRow& model, const Uuid& uid) {
+    const auto [at, fresh] = identities_.try_emplace(model.name);
+    if (fresh)
+      WEFT_CHECK(each_row(store_, list_versions(model.id), [&, &known = at->second](VersionRow row) -> Status {
+        VersionRow& kept = known[row.uid];
+        kept.number = row.number;
+        kept.removed = row.removed;
+        return {};
+      }));
+    const auto found = at->second.find(uid);
+    return found == at->second.end() ? nullptr : &found->second;
   }
 
   Result<std::vector<std::byte>> stored_manifest(const VersionRow& row) const {
@@ -244,9 +263,10 @@ class Importing {
     for (const std::size_t index : chosen_)
       if (there_.at(index) != There::removed && !row_of(index).removed)
         live.insert({row_of(index).model_name, row_of(index).number});
-    for (const MirroredTag& tag : list_.tags) {
+    for (MirroredTag tag : list_.tags) {
       WEFT_CHECK(check_cancelled(progress_));
       if (!live.contains({tag.model, tag.number})) continue;
+      if (const auto moved = here_.find({tag.model, tag.number}); moved != here_.end()) tag.number = moved->second;
       WEFT_TRY(const std::uint64_t before, tagged_now(tag));
       if (before == tag.number) continue;
       if (before != 0 && !options_.move_tags) {
@@ -278,6 +298,9 @@ class Importing {
   std::vector<std::size_t> missing_;           // of these, versions that the store lacks
   std::map<std::size_t, There> there_;         // of the chosen ones
   std::map<std::string, std::uint64_t> next_;  // by model: the next number, after the versions so far
+  // By model and identity: the versions of the store, of which only number and state are known.
+  std::map<std::string, std::map<Uuid, VersionRow>> identities_;
+  std::map<VersionName, std::uint64_t> here_;  // chosen versions that the store has under another number
   BundleImportReport report_;
 };
 

@@ -66,14 +66,6 @@ Status put_version(Txn& txn, VersionRow version) {
   return put(txn, Table::versions, key_of(version.id), version);
 }
 
-Result<std::uint64_t> latest_below(Txn& txn, const ModelRow& model, std::uint64_t number) {
-  while (number-- > model.first_number) {
-    WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model.id, number));
-    if (version && !version->removed) return number;
-  }
-  return std::uint64_t{0};
-}
-
 Status remove_from_model(Txn& txn, ModelRow& model, std::uint64_t removed, std::uint64_t time_ns) {
   note_change(model, time_ns);
   if (model.live != 0) --model.live;
@@ -111,6 +103,14 @@ Status remove_local(Txn& txn, VersionId version, const VersionContent* content, 
 }
 
 }  // namespace
+
+Result<std::uint64_t> latest_below(Txn& txn, const ModelRow& model, std::uint64_t number) {
+  while (number-- > model.first_number) {
+    WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model.id, number));
+    if (version && !version->removed) return number;
+  }
+  return std::uint64_t{0};
+}
 
 Status count_sequence(Txn& txn, std::uint64_t sequence, std::uint64_t revision) {
   WEFT_TRY(Counters counters, get_counters(txn));
@@ -222,7 +222,7 @@ Status apply_description(Txn& txn, const DescriptionEvent& event) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal describes model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || version->removed) return {};
+  if (!version || version->removed || version->uid != event.uid) return {};
   version->message = event.message;
   version->metrics = event.metrics;
   version->described_ns = event.time_ns;
@@ -285,7 +285,7 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   if (!model) return damaged(txn, fmt::format("the journal tags model {}, which is not there", event.model));
   note_change(*model, event.time_ns);
   for (const TagChange& change : event.changes) {
-    WEFT_CHECK(set_tag(txn, *model, change, {event.sequence, event.time_ns, event.by}));
+    WEFT_CHECK(set_tag(txn, *model, change, {event.sequence, event.time_ns, event.by, event.at}));
     if (change.number == 0) continue;
     WEFT_TRY(Counters counters, get_counters(txn));
     counters.next_ino = std::max(counters.next_ino, change.ino + 1);
@@ -300,7 +300,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || version->removed)
+  if (!version || version->removed || version->uid != event.uid)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
   WEFT_CHECK(remove_local(txn, version->id, content, released));
   WEFT_CHECK(remove_architecture(txn, *version));
@@ -313,7 +313,7 @@ Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* 
   version->lost = event.lost;
   version->removed_tags = event.tags;
   WEFT_CHECK(put(txn, Table::versions, key_of(version->id), *version));
-  WEFT_CHECK(delete_tags_of(txn, *model, event.number, {event.sequence, event.time_ns, event.by}));
+  WEFT_CHECK(delete_tags_of(txn, *model, event.number, {event.sequence, event.time_ns, event.by, event.at}));
   return remove_from_model(txn, *model, event.number, event.time_ns);
 }
 

@@ -77,6 +77,9 @@ Result<std::uint64_t> tick(Txn& txn);                       // returns the next 
 Status put_revisions(Txn& txn, const VersionRow& version);  // so that a revision of a live version finds it
 Status put_local(Txn& txn, const VersionRow& version, const LocalRow& local);  // of a version that had no local row
 
+// Returns the largest live number of the model below `number`; 0: none.
+Result<std::uint64_t> latest_below(Txn& txn, const ModelRow& model, std::uint64_t number);
+
 Status mark_dead(Txn& txn, Bytes blob_key);
 Status count_revision(Txn& txn, std::uint64_t revision);  // stores the registry's revision
 Status bump_sequence(Txn& txn);

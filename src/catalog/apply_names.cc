@@ -120,14 +120,13 @@ Status show_as(Txn& txn, ModelRow& model, VersionKind kind, std::uint64_t time_n
   return show_model(txn, model, time_ns);
 }
 
-// Marks the numbers between the model's next one and `number` as lost: a lost part of the journal may have used them.
+}  // namespace
+
 Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number) {
   for (std::uint64_t lost = model.next_number; lost < number; ++lost)
     WEFT_CHECK(put(txn, Table::numbers, key_of(model.id, lost), NumberRow{kLostVersion}));
   return {};
 }
-
-}  // namespace
 
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns) {
   WEFT_CHECK(touch_hub(txn, model, time_ns));
@@ -190,7 +189,7 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
   const TagCause cause{event.sequence, version.time_ns, version.by};
   for (const NamedInode& tag : event.tags) {
     WEFT_TRY(const auto known, find_row<TagRow>(txn, Table::tags, tag_key(model.id, tag.name)));
-    WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino, known ? known->owner : ""}, cause));
+    WEFT_CHECK(set_tag(txn, model, {tag.name, version.number, tag.ino, version.uid, known ? known->owner : ""}, cause));
   }
   return put(txn, Table::models, model.name, model);
 }
@@ -198,21 +197,22 @@ Status set_tags_of(Txn& txn, const PublishEvent& event) {
 // Keeps the row of a deleted tag's inode: a reader that lists the model's tags may have stopped at this one. A tag that
 // only gets another owner keeps its time.
 Status set_tag(Txn& txn, ModelRow& model, const TagChange& change, const TagCause& cause) {
-  const auto& [name, number, ino, owner] = change;
+  const auto& [name, number, ino, uid, owner] = change;
   const std::string key = tag_key(model.id, name);
   WEFT_TRY(const std::optional<TagRow> known, find_row<TagRow>(txn, Table::tags, key));
   const std::uint64_t before = known ? known->number : 0;
   if (before != number)
     WEFT_CHECK(put(txn, Table::tag_moves, tag_move_key(model.id, cause.sequence, name),
-                   TagMove{name, before, number, cause.time_ns, cause.by}));
+                   TagMove{name, before, number, cause.time_ns, cause.by, cause.stamp}));
   if (known) WEFT_CHECK(txn.erase(Table::version_tags, version_tag_key(model.id, before, name)));
   if (number == 0) {
     if (known && model.tags != 0) --model.tags;
     return known ? txn.erase(Table::tags, key) : Status{};
   }
   if (!known) ++model.tags;
+  const bool kept = before == number && cause.stamp.revision == 0;
   WEFT_CHECK(
-      put(txn, Table::tags, key, TagRow{name, number, ino, before == number ? known->time_ns : cause.time_ns, owner}));
+      put(txn, Table::tags, key, TagRow{name, number, ino, kept ? known->time_ns : cause.time_ns, cause.stamp, owner}));
   WEFT_CHECK(put(txn, Table::version_tags, version_tag_key(model.id, number, name), NumberRow{0}));
   return put_inode(txn, InodeKind::tag_link, ino, model.id, name);
 }

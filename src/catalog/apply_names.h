@@ -20,13 +20,16 @@ Status add_live(Txn& txn, ModelRow model, std::uint64_t number, VersionKind kind
 Status rename_model(Txn& txn, ModelRow model, const RenameEvent& event, std::uint64_t tick);
 Status raise_former(Txn& txn, const NumberFloor& floor);  // no effect if no model was renamed from this name
 Status hide_model(Txn& txn, const ModelRow& model, std::uint64_t time_ns);  // after its last live version is removed
-void note_change(ModelRow& model, std::uint64_t time_ns);                   // after any change of it
+// Marks the numbers between the model's next one and `number` as lost: a lost part of the journal may have used them.
+Status skip_numbers(Txn& txn, const ModelRow& model, std::uint64_t number);
+void note_change(ModelRow& model, std::uint64_t time_ns);  // after any change of it
 
 // The facts of the event that changes a tag, for the row of `tag_moves`.
 struct TagCause {
   std::uint64_t sequence = 0;
   std::uint64_t time_ns = 0;
   const Author& by;
+  RegistryStamp stamp = {};
 };
 
 Status set_tags_of(Txn& txn, const PublishEvent& event);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "catalog/apply_names.h"
 #include "catalog/plan.h"
+#include "catalog/renumber.h"
 #include "catalog/undelete.h"
 #include "diskformat/uuid.h"
 #include "weft/names.h"
@@ -89,7 +90,13 @@ Status Mirroring::take(const MirroredVersion& change) {
   std::optional<VersionRow> known;
   if (model) {
     WEFT_TRY(known, find_version(txn_, model->id, version.number));
+    if (!known && !change.former.empty()) {
+      WEFT_TRY(known, renumber(*model, change));
+    }
   }
+  if (known && known->uid != version.uid)
+    return refuse(name, fmt::format("expected the version {}, as it is known here, got {}", uuid_text(known->uid),
+                                    uuid_text(version.uid)));
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
@@ -102,6 +109,21 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
   if (!shows.ok()) return refuse(name, shows.error().message);
   return publish(change);
+}
+
+// If this store has the version under a former number, gives it the new one. Returns it then.
+Result<std::optional<VersionRow>> Mirroring::renumber(const ModelRow& model, const MirroredVersion& change) {
+  for (const std::uint64_t former : change.former) {
+    WEFT_TRY(const std::optional<VersionRow> known, find_version(txn_, model.id, former));
+    if (!known || known->uid != change.version.uid) continue;
+    WEFT_TRY(const Counters counters, get_counters(txn_));
+    const std::uint64_t time_ns = std::max(change.returned, known->time_ns + 1);  // the same on all nodes
+    RenumberEvent event{counters.sequence + 1, model.name, former, change.version.number, time_ns, 0, known->uid};
+    WEFT_CHECK(apply_renumber(txn_, event));
+    WEFT_CHECK(add(std::move(event)));
+    return find_version(txn_, model.id, change.version.number);
+  }
+  return std::optional<VersionRow>();
 }
 
 // The state with the larger time is true: removed or live. If gc of this node has released the content, other nodes
@@ -131,8 +153,14 @@ Status Mirroring::undelete(const VersionRow& known, const MirroredVersion& chang
 Status Mirroring::describe(const VersionRow& known, const VersionRow& change) {
   if (change.described_ns <= known.described_ns) return {};
   WEFT_TRY(const Counters counters, get_counters(txn_));
-  DescriptionEvent event{counters.sequence + 1, known.model_name, known.number,
-                         change.message,        change.metrics,   change.described_ns};
+  DescriptionEvent event{counters.sequence + 1,
+                         known.model_name,
+                         known.number,
+                         change.message,
+                         change.metrics,
+                         change.described_ns,
+                         0,
+                         known.uid};
   WEFT_CHECK(apply_description(txn_, event));
   return add(std::move(event));
 }
@@ -227,7 +255,8 @@ Status Mirroring::note_memory(const VersionRow& version, bool in_memory) {
 
 Status Mirroring::take(const MirroredMemory& change) {
   WEFT_TRY(const std::optional<VersionRow> version, live(change.model, change.number));
-  return version ? note_memory(*version, change.in_memory) : Status{};
+  const bool is_it = version && (change.uid.empty() || change.uid == version->uid);
+  return is_it ? note_memory(*version, change.in_memory) : Status{};
 }
 
 // A removal before the last undelete was received again.
@@ -247,6 +276,8 @@ Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change)
   event.time_ns = change.version.removed_ns;
   event.lost = change.version.lost;
   event.by = change.removed_by;
+  event.uid = known.uid;
+  event.at = change.at;
   WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, known.model, known.number));
   std::set<std::string> all(tags.begin(), tags.end());
   all.insert(change.tags.begin(), change.tags.end());
@@ -264,10 +295,18 @@ Status Mirroring::take(const MirroredTag& change) {
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn_, change.model));
   if (!model) return {};
   WEFT_TRY(std::optional<TagRow> tag, find_row<TagRow>(txn_, Table::tags, tag_key(model->id, change.name)));
-  if (change.number == (tag ? tag->number : 0) && (!tag || change.owner == tag->owner)) return {};
+  Uuid uid = change.uid;
   if (change.number != 0) {
-    WEFT_TRY(std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
-    if (!version || version->removed) return {};
+    WEFT_TRY(const std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
+    if (!version || version->removed || (!uid.empty() && version->uid != uid)) return {};
+    uid = version->uid;
+  }
+  const bool same = change.number == (tag ? tag->number : 0);
+  if (same && (!tag || (change.stamp() <= tag->stamp && change.owner == tag->owner))) return {};
+  if (tag && change.revision != 0) {  // a registry that lost history may send an earlier setting
+    WEFT_TRY(const std::optional<VersionRow> version, find_version(txn_, model->id, tag->number));
+    const TagOrder known{tag->stamp, tag->time_ns, version ? version->uid : Uuid{}};
+    if (TagOrder{change.stamp(), change.time_ns, uid} < known) return {};
   }
   WEFT_TRY(Counters counters, get_counters(txn_));
   Allocator inos(counters);
@@ -275,9 +314,9 @@ Status Mirroring::take(const MirroredTag& change) {
   event.sequence = counters.sequence + 1;
   event.model = change.model;
   event.time_ns = change.time_ns == 0 && tag ? tag->time_ns + 1 : change.time_ns;
-  event.changed_at = change.revision;
+  event.at = change.stamp();
   event.by = change.by;
-  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one(), change.owner});
+  event.changes.push_back({change.name, change.number, tag ? tag->ino : inos.one(), uid, change.owner});
   WEFT_CHECK(apply_tags(txn_, event));
   return add(std::move(event));
 }

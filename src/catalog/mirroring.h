@@ -41,6 +41,7 @@ class Mirroring {
   Status note_memory(const VersionRow& version, bool in_memory);
   Status describe(const VersionRow& known, const VersionRow& change);
   Status undelete(const VersionRow& known, const MirroredVersion& change);
+  Result<std::optional<VersionRow>> renumber(const ModelRow& model, const MirroredVersion& change);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);
   std::vector<NewBlob> brought_by(const MirroredVersion& change);

@@ -11,6 +11,7 @@
 #include "catalog/apply_names.h"
 #include "catalog/attach.h"
 #include "catalog/content_references.h"
+#include "diskformat/uuid.h"
 #include "index/blobs.h"
 #include "os/sys.h"
 #include "weft/bytes/run_list.h"
@@ -249,6 +250,7 @@ Result<VersionRow> plan_version(Txn& txn, const PublishRequest& request, const D
   }
   version.model_name = request.model;
   version.manifest = manifest;
+  if (!request.given || version.uid.empty()) version.uid = random_id();
   version.logical_bytes = request.content.logical_bytes;
   version.kind = request.content.kind;
   version.tensors = request.content.views.size();
@@ -302,11 +304,16 @@ Result<TagsEvent> plan_tags(Txn& txn, std::string_view model_name, const std::ve
   for (const auto& [tag, number] : wishes) {
     WEFT_CHECK(check_key_tag(tag));
     WEFT_TRY(std::optional<TagRow> row, find_row<TagRow>(txn, Table::tags, tag_key(model->id, tag)));
-    if (number) WEFT_CHECK(live_version(txn, model_name, *number));
+    Uuid uid;
+    if (number) {
+      WEFT_TRY(const VersionRow version, live_version(txn, model_name, *number));
+      uid = version.uid;
+    }
     if (!number && !row) return no_tag(model_name, tag);
     if (row && number == row->number) continue;
     if (row) WEFT_CHECK(check_tag_owner(model_name, tag, row->owner, by));
-    event.changes.push_back({tag, number.value_or(0), row ? row->ino : inos.one(), row && number ? row->owner : ""});
+    event.changes.push_back(
+        {tag, number.value_or(0), row ? row->ino : inos.one(), uid, row && number ? row->owner : ""});
   }
   WEFT_CHECK(inos.check_room());
   return event;
@@ -323,7 +330,8 @@ Result<std::optional<TagsEvent>> plan_protection(Txn& txn, std::string_view mode
   WEFT_TRY(const Counters counters, get_counters(txn));
   TagsEvent event{counters.sequence + 1, std::string(model_name), now_ns(), {}};
   event.by = by;
-  event.changes.push_back({row->name, row->number, row->ino, on ? by.user : ""});
+  WEFT_TRY(const VersionRow version, live_version(txn, model_name, row->number));
+  event.changes.push_back({row->name, row->number, row->ino, version.uid, on ? by.user : ""});
   return std::optional(std::move(event));
 }
 
@@ -336,6 +344,7 @@ Result<RemovalEvent> plan_removal(Txn& txn, std::string_view model, std::uint64_
   event.number = number;
   event.time_ns = std::max(now_ns(), version.undeleted_ns + 1);
   event.by = by;
+  event.uid = version.uid;
   WEFT_TRY(event.tags, tags_of(txn, version.model, number));
   WEFT_CHECK(check_owners(txn, version.model_name, version.model, event.tags, by));
   return event;
@@ -355,7 +364,7 @@ Result<std::optional<DescriptionEvent>> plan_description(Txn& txn, std::string_v
   if (!now) return std::optional<DescriptionEvent>();
   WEFT_TRY(const Counters counters, get_counters(txn));
   return std::optional(DescriptionEvent{counters.sequence + 1, std::string(model), number, std::move(now->message),
-                                        std::move(now->metrics), now->described_ns});
+                                        std::move(now->metrics), now->described_ns, 0, version.uid});
 }
 
 // A renamed model takes its tags away from its former name, so each of them must be one that `by` may change.

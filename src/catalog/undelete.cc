@@ -116,6 +116,7 @@ Result<UndeleteEvent> plan_undelete(Txn& txn, const VersionRow& version, const V
   event.sequence = counters.sequence + 1;
   event.model = version.model_name;
   event.number = version.number;
+  event.uid = version.uid;
   event.time_ns = std::max(time_ns, version.removed_ns + 1);
   event.bare = state != VersionState::whole;
   event.reaped = state == VersionState::absent;
@@ -138,7 +139,7 @@ Status apply_undelete(Txn& txn, const UndeleteEvent& event, const PublishInput& 
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal undeletes of model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || !version->removed)
+  if (!version || !version->removed || version->uid != event.uid)
     return damaged(txn, fmt::format("the journal undeletes {}@{}, which is not removed", event.model, event.number));
   version->removed = false;
   version->removed_ns = version->died = 0;

@@ -94,6 +94,11 @@ AuditEntry audit_entry(const RestoreRequest& /*request*/, const RestoreReport* /
   return {"restore", ""};
 }
 
+AuditEntry audit_entry(const ReconcileWish& request, const ReconcileReport* done) {
+  if (done != nullptr && request.dry_run) return {};
+  return {"reconcile", ""};
+}
+
 AuditEntry audit_entry(const NodeDrainRequest& request, const NodeDrainReport* done) {
   return {"drain", done != nullptr ? done->name : request.node};
 }

@@ -37,6 +37,7 @@ AuditEntry audit_entry(const EvictRequest& request, const EvictReport* done);
 AuditEntry audit_entry(const StageOutRequest& request, const HandOverReport* done);
 AuditEntry audit_entry(const RepairRequest& request, const Nothing* done);
 AuditEntry audit_entry(const RestoreRequest& request, const RestoreReport* done);
+AuditEntry audit_entry(const ReconcileWish& request, const ReconcileReport* done);
 AuditEntry audit_entry(const NodeDrainRequest& request, const NodeDrainReport* done);
 AuditEntry audit_entry(const NodeRemoveRequest& request, const NodeRemoveReport* done);
 AuditEntry audit_entry(const RotateKeyRequest& request, const RotateKeyReport* done);

@@ -24,6 +24,7 @@
 //   stage_out  StageOutRequest  ProgressEvent                   HandOverReport
 //   repair     RepairRequest    ProgressEvent                   {}
 //   restore    RestoreRequest   ProgressEvent                   RestoreReport
+//   reconcile  ReconcileWish    ProgressEvent                   ReconcileReport
 //   origin     {}                                               OriginReport
 //   peers      {}                                               PeerList
 //   rotate_key RotateKeyRequest                                 RotateKeyReport
@@ -45,6 +46,7 @@
 #include "weft/bytes/cold.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/pulled.h"
+#include "weft/cluster/registry.h"
 #include "weft/programs/bundle.h"
 #include "weft/programs/mount_figures.h"
 #include "weft/programs/operations.h"
@@ -409,6 +411,21 @@ inline void fields(JsonFields& f, RestoreRequest& m) {
 inline void fields(JsonFields& f, RestoreReport& m) {
   f("refused", m.refused)("models", m.models)("versions", m.versions)("removed", m.removed)("tags", m.tags);
   f("packs", m.packs)("bytes", m.bytes)("problems", m.problems)("mended", m.mended);
+}
+
+struct ReconcileWish {
+  bool dry_run = false;
+};
+inline void fields(JsonFields& f, ReconcileWish& m) {
+  f("dry_run", m.dry_run);
+}
+
+inline void fields(JsonFields& f, Renumbered& m) {
+  f("model", m.model)("from", m.from)("to", m.to);
+}
+inline void fields(JsonFields& f, ReconcileReport& m) {
+  f("generation", m.generation)("returned", m.returned)("renumbered", m.renumbered)("waits_for", m.waits_for);
+  f("problems", m.problems);
 }
 
 struct OriginReport {

@@ -89,6 +89,8 @@ class ListReading {
     const std::string spec = spec_of(row);
     if (!versions_.emplace(VersionName{row.model_name, row.number}, row.removed).second)
       return corrupt_list(where_, fmt::format("{} is listed twice", spec));
+    if (row.uid.empty() || !identities_.insert(row.uid).second)
+      return corrupt_list(where_, fmt::format("{}: expected an identity of its own", spec));
     if (std::max({row.time_ns, row.undeleted_ns, row.removed_ns}) > limits::kTimeNsMax)
       return corrupt_list(where_, fmt::format("{}: a time that is none", spec));
     if (std::ranges::any_of(row.parents, [&](const ParentRef& parent) {
@@ -143,6 +145,7 @@ class ListReading {
   const std::string_view where_;
   BundleList list_;
   std::map<VersionName, bool> versions_;  // true: removed
+  std::set<Uuid> identities_;
   std::set<Digest> manifests_;
   std::unordered_set<ContentId> blobs_;
   std::set<std::pair<std::string, std::string>> tags_;  // model and tag

@@ -11,6 +11,7 @@
 #include "diskformat/flatbuffer_codec.h"
 #include "diskformat/record.h"
 #include "diskformat/rows.h"
+#include "diskformat/uuid.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -19,19 +20,26 @@ template <class F>
 void fields(F& f, MirroredRemoval& m) {
   using T = records::CatalogRemoval;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_LOST, m.lost);
+  f(T::VT_UID, m.uid);
 }
 
 template <class F>
 void fields(F& f, MirroredUndelete& m) {
   using T = records::CatalogUndelete;
-  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
+}
+
+template <class F>
+void fields(F& f, MirroredRenumber& m) {
+  using T = records::CatalogRenumber;
+  f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_TO, m.to)(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
 }
 
 template <class F>
 void fields(F& f, MirroredDescription& m) {
   using T = records::CatalogDescription;
   f(T::VT_MODEL, m.model)(T::VT_NUMBER, m.number)(T::VT_MESSAGE, m.message)(T::VT_METRICS, m.metrics);
-  f(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
 }
 
 namespace {
@@ -45,6 +53,7 @@ void fields(F& f, CatalogTag& m) {
   using T = records::CatalogTag;
   f(T::VT_MODEL, m.tag.model)(T::VT_NAME, m.tag.name)(T::VT_NUMBER, m.tag.number)(T::VT_TIME_NS, m.tag.time_ns);
   f(T::VT_CLUSTER, m.cluster)(T::VT_REVISION, m.tag.revision);
+  f(T::VT_UID, m.tag.uid)(T::VT_GENERATION, m.tag.generation);
   f.text_if_any(T::VT_USER, m.tag.by.user).text_if_any(T::VT_NODE, m.tag.by.node).text_if_any(T::VT_OWNER, m.tag.owner);
 }
 
@@ -60,25 +69,35 @@ std::string name_of(std::uint64_t time_ns, std::string_view what, std::string_vi
   return fmt::format("{:016x}-{}{}", time_ns, hash, ending);
 }
 
+std::string subject_of(std::string_view model, std::uint64_t number, const Uuid& uid) {
+  return fmt::format("{}@{} {}", model, number, uuid_text(uid));
+}
+
 std::string name_of(const VersionRow& row, std::string_view /*cluster*/) {
-  return name_of(row.time_ns, fmt::format("{}@{}", row.model_name, row.number), "");
+  return name_of(row.time_ns, subject_of(row.model_name, row.number, row.uid), "");
 }
 
 std::string name_of(const MirroredTag& tag, std::string_view cluster) {
-  return name_of(tag.time_ns, fmt::format("{}@{}={} {} {}", tag.model, tag.name, tag.number, cluster, tag.revision),
-                 ".tag");
+  return name_of(
+      tag.time_ns,
+      fmt::format("{}@{}={} {} {} {}", tag.model, tag.name, tag.number, uuid_text(tag.uid), cluster, tag.revision),
+      ".tag");
 }
 
 std::string name_of(const MirroredRemoval& removal, std::string_view /*cluster*/) {
-  return name_of(removal.time_ns, fmt::format("{}@{}", removal.model, removal.number), ".rm");
+  return name_of(removal.time_ns, subject_of(removal.model, removal.number, removal.uid), ".rm");
 }
 
 std::string name_of(const MirroredDescription& description, std::string_view /*cluster*/) {
-  return name_of(description.time_ns, fmt::format("{}@{}", description.model, description.number), ".note");
+  return name_of(description.time_ns, subject_of(description.model, description.number, description.uid), ".note");
 }
 
 std::string name_of(const MirroredUndelete& undelete, std::string_view /*cluster*/) {
-  return name_of(undelete.time_ns, fmt::format("{}@{}", undelete.model, undelete.number), ".undelete");
+  return name_of(undelete.time_ns, subject_of(undelete.model, undelete.number, undelete.uid), ".undelete");
+}
+
+std::string name_of(const MirroredRenumber& renumber, std::string_view /*cluster*/) {
+  return name_of(renumber.time_ns, subject_of(renumber.model, renumber.to, renumber.uid), ".moved");
 }
 
 std::vector<std::byte> encode(const VersionRow& row, std::string_view /*cluster*/) {
@@ -99,6 +118,10 @@ std::vector<std::byte> encode(const MirroredDescription& description, std::strin
 
 std::vector<std::byte> encode(const MirroredUndelete& undelete, std::string_view /*cluster*/) {
   return seal_record(RecordKind::catalog_undelete, flat::encode(undelete));
+}
+
+std::vector<std::byte> encode(const MirroredRenumber& renumber, std::string_view /*cluster*/) {
+  return seal_record(RecordKind::catalog_renumber, flat::encode(renumber));
 }
 
 Status check_subject(std::string_view model, std::uint64_t number, std::string_view where) {
@@ -166,6 +189,16 @@ Result<CatalogRecord> decode_undelete(std::span<const std::byte> payload, std::s
   return CatalogRecord{std::move(undelete), {}};
 }
 
+Result<CatalogRecord> decode_renumber(std::span<const std::byte> payload, std::string_view where) {
+  MirroredRenumber renumber;
+  if (!flat::decode<records::CatalogRenumber>(payload, renumber) || renumber.number == 0 || renumber.to == 0 ||
+      renumber.time_ns > limits::kTimeNsMax)
+    return corrupt_record(where, "not a new number");
+  WEFT_CHECK(check_subject(renumber.model, renumber.number, where));
+  WEFT_CHECK(check_subject(renumber.model, renumber.to, where));
+  return CatalogRecord{std::move(renumber), {}};
+}
+
 }  // namespace
 
 std::string catalog_event_name(const CatalogEvent& event, std::string_view cluster) {
@@ -192,10 +225,14 @@ Result<CatalogRecord> decode_catalog_event(std::span<const std::byte> bytes, std
       return decode_description(payload, where);
     case RecordKind::catalog_undelete:
       return decode_undelete(payload, where);
+    case RecordKind::catalog_renumber:
+      return decode_renumber(payload, where);
     default:
       return corrupt_record(
-          where, fmt::format("expected a version, a tag, a removal, an undelete or a note, got a record of kind {}",
-                             static_cast<unsigned>(kind)));
+          where,
+          fmt::format(
+              "expected a version, a tag, a removal, an undelete, a note or a new number, got a record of kind {}",
+              static_cast<unsigned>(kind)));
   }
 }
 

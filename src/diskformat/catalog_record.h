@@ -14,7 +14,7 @@
 namespace weft {
 
 // Returns the file name: "<time>-<hash>" for a version, with the suffix ".tag" for a tag, ".rm" for a removal,
-// ".note" for a description, ".undelete" for an undelete.
+// ".note" for a description, ".undelete" for an undelete, ".moved" for a new number.
 std::string catalog_event_name(const CatalogEvent& event, std::string_view cluster);
 std::vector<std::byte> encode_catalog_event(const CatalogEvent& event, std::string_view cluster);
 

@@ -19,7 +19,7 @@ void fields(F& f, NamedInode& m) {
 template <class F>
 void fields(F& f, TagChange& m) {
   using T = records::TagChange;
-  f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino);
+  f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino)(T::VT_UID, m.uid);
   f.text_if_any(T::VT_OWNER, m.owner);
 }
 
@@ -56,7 +56,7 @@ void fields(F& f, Placed<PublishEvent>& m) {
   f(T::VT_MODEL_CREATED_NS, event.model_created_ns).uuid(T::VT_PUBLISHER, version.publisher);
   f(T::VT_REVISION, event.revision)(T::VT_BARE, event.bare).dataset(T::VT_DATASET, version.kind);
   f(T::VT_DESCRIBED_NS, version.described_ns)(T::VT_UNDELETED_NS, version.undeleted_ns);
-  f.table_if_any(T::VT_SOURCE, version.source);
+  f(T::VT_UID, version.uid).table_if_any(T::VT_SOURCE, version.source);
   f.text_if_any(T::VT_USER, version.by.user).text_if_any(T::VT_NODE, version.by.node);
 }
 
@@ -65,7 +65,8 @@ void fields(F& f, Placed<TagsEvent>& m) {
   using T = records::Tags;
   TagsEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_CHANGES, event.changes)(T::VT_MODEL_NAME, event.model)(T::VT_PLACE, m.place);
-  f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_CHANGED_AT, event.changed_at);
+  f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision);
+  f(T::VT_CHANGED_AT, event.at.revision)(T::VT_GENERATION, event.at.generation);
   f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
@@ -75,6 +76,7 @@ void fields(F& f, Placed<RemovalEvent>& m) {
   RemovalEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number)(T::VT_PLACE, m.place);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_REVISION, event.revision)(T::VT_LOST, event.lost)(T::VT_TAGS, event.tags);
+  f(T::VT_UID, event.uid)(T::VT_CHANGED_AT, event.at.revision)(T::VT_GENERATION, event.at.generation);
   f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
 }
 
@@ -101,7 +103,7 @@ void fields(F& f, Placed<DescriptionEvent>& m) {
   DescriptionEvent& event = m.event;
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
   f(T::VT_MESSAGE, event.message)(T::VT_METRICS, event.metrics)(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place);
-  f(T::VT_REVISION, event.revision);
+  f(T::VT_REVISION, event.revision)(T::VT_UID, event.uid);
 }
 
 template <class F>
@@ -120,7 +122,15 @@ void fields(F& f, Placed<UndeleteEvent>& m) {
   f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
   f(T::VT_TIME_NS, event.time_ns)(T::VT_INO_BASE, local.ino_base)(T::VT_INO_COUNT, local.ino_count);
   f(T::VT_VIEW_INOS, local.view_inos)(T::VT_BLOBS, local.blobs)(T::VT_BARE, event.bare)(T::VT_PLACE, m.place);
-  f(T::VT_REVISION, event.revision)(T::VT_REAPED, event.reaped);
+  f(T::VT_REVISION, event.revision)(T::VT_REAPED, event.reaped)(T::VT_UID, event.uid);
+}
+
+template <class F>
+void fields(F& f, Placed<RenumberEvent>& m) {
+  using T = records::Renumber;
+  RenumberEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number)(T::VT_TO, event.to);
+  f(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place)(T::VT_REVISION, event.revision)(T::VT_UID, event.uid);
 }
 
 template <class F>
@@ -206,6 +216,10 @@ bool plausible(const UndeleteEvent& event) {
          (event.bare || !event.reaped);
 }
 
+bool plausible(const RenumberEvent& event) {
+  return event.number > 0 && event.to > 0 && event.to <= limits::kVersionNumberMax && event.number != event.to;
+}
+
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
@@ -224,9 +238,9 @@ Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view 
 }
 
 RecordKind kind_of(const Event& event) {
-  constexpr RecordKind kKinds[] = {RecordKind::publish,     RecordKind::tags,     RecordKind::removal,
-                                   RecordKind::repair,      RecordKind::adoption, RecordKind::note,
-                                   RecordKind::description, RecordKind::rename,   RecordKind::undelete};
+  constexpr RecordKind kKinds[] = {
+      RecordKind::publish, RecordKind::tags,        RecordKind::removal, RecordKind::repair,   RecordKind::adoption,
+      RecordKind::note,    RecordKind::description, RecordKind::rename,  RecordKind::undelete, RecordKind::renumber};
   static_assert(std::size(kKinds) == std::variant_size_v<Event>);
   return kKinds[event.index()];
 }
@@ -278,6 +292,9 @@ struct EventText {
   std::string operator()(const UndeleteEvent& event) const {
     return fmt::format("undelete of {}@{}", event.model, event.number);
   }
+  std::string operator()(const RenumberEvent& event) const {
+    return fmt::format("new number {} of {}@{}", event.to, event.model, event.number);
+  }
 };
 
 }  // namespace
@@ -319,6 +336,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode<records::Rename, RenameEvent>(payload, where, "a rename");
     case RecordKind::undelete:
       return decode<records::Undelete, UndeleteEvent>(payload, where, "an undelete");
+    case RecordKind::renumber:
+      return decode<records::Renumber, RenumberEvent>(payload, where, "a new number");
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

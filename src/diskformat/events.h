@@ -43,6 +43,7 @@ struct TagChange {
   std::string name;
   std::uint64_t number = 0;  // 0 deletes the tag
   Ino ino = 0;
+  Uuid uid = {};           // of the version
   std::string owner = {};  // as TagRow::owner
 };
 
@@ -52,7 +53,7 @@ struct TagsEvent {
   std::uint64_t time_ns = 0;
   std::vector<TagChange> changes;
   std::uint64_t revision = 0;
-  std::uint64_t changed_at = 0;  // registry revision of the change; 0: unknown, or no registry
+  RegistryStamp at = {};  // of the change
   Author by = {};
 };
 
@@ -65,6 +66,8 @@ struct RemovalEvent {
   std::string lost;                    // reason, if the version's bytes were lost; "" if a user removed it
   std::vector<std::string> tags = {};  // tags of the version, deleted with it
   Author by = {};
+  Uuid uid = {};          // of the version, as in the next two
+  RegistryStamp at = {};  // of the change
 };
 
 // Adds the content of a bare version. Repeats fields of its PublishEvent, so that no record needs an earlier one.
@@ -103,6 +106,7 @@ struct DescriptionEvent {
   Metrics metrics;
   std::uint64_t time_ns = 0;  // becomes VersionRow::described_ns
   std::uint64_t revision = 0;
+  Uuid uid = {};
 };
 
 // Gives a model another name. Its versions, tags and inode numbers stay.
@@ -124,6 +128,18 @@ struct UndeleteEvent {
   bool bare = false;          // its content is not local: an AdoptionEvent adds it
   bool reaped = false;  // gc had released its content: it is bare, and has other inode numbers than before the removal
   std::uint64_t revision = 0;
+  Uuid uid = {};
+};
+
+// Gives a version another number of its model. Its tags and its children follow it.
+struct RenumberEvent {
+  std::uint64_t sequence = 0;
+  std::string model;
+  std::uint64_t number = 0;  // the former one
+  std::uint64_t to = 0;
+  std::uint64_t time_ns = 0;
+  std::uint64_t revision = 0;
+  Uuid uid = {};
 };
 
 // Smallest number for the next version of a model.
@@ -143,7 +159,7 @@ struct RepairEvent {
 };
 
 using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent,
-                           DescriptionEvent, RenameEvent, UndeleteEvent>;
+                           DescriptionEvent, RenameEvent, UndeleteEvent, RenumberEvent>;
 
 // Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);

@@ -19,7 +19,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // format version of a record; readers reject all others
-inline constexpr std::uint32_t kStoreFormat = 19;   // format of the whole store, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 20;   // format of the whole store, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -33,8 +33,9 @@ enum class RecordKind : std::uint16_t {
   packed_manifest = 8,  // a manifest, in a pack of manifests
   catalog_description = 9,
   catalog_undelete = 10,
-  bundle = 11,   // BUNDLE/weft-bundle
-  freed = 12,    // ORIGIN/freed/<sequence>
+  bundle = 11,  // BUNDLE/weft-bundle
+  freed = 12,   // ORIGIN/freed/<sequence>
+  catalog_renumber = 13,
   publish = 16,  // journal: 16 to 31
   tags = 17,
   removal = 18,
@@ -44,6 +45,7 @@ enum class RecordKind : std::uint16_t {
   description = 22,
   rename = 23,
   undelete = 24,
+  renumber = 25,
   counters = 32,  // index
   model,
   model_name,

@@ -72,6 +72,7 @@ void fields(F& f, VersionRow& m) {
   f.text_if_any(T::VT_LOST, m.lost).table_if_any(T::VT_SOURCE, m.source).dataset(T::VT_DATASET, m.kind);
   f(T::VT_DESCRIBED_NS, m.described_ns)(T::VT_DESCRIBED, m.described);
   f(T::VT_UNDELETED_NS, m.undeleted_ns)(T::VT_UNDELETED, m.undeleted);
+  f(T::VT_UID, m.uid);
   if (F::kReads || !m.removed_tags.empty()) f(T::VT_REMOVED_TAGS, m.removed_tags);
   f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
@@ -80,6 +81,7 @@ template <class F>
 void fields(F& f, TagRow& m) {
   using T = records::Tag;
   f(T::VT_NAME, m.name)(T::VT_NUMBER, m.number)(T::VT_INO, m.ino)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_REVISION, m.stamp.revision)(T::VT_GENERATION, m.stamp.generation);
   f.text_if_any(T::VT_OWNER, m.owner);
 }
 
@@ -87,6 +89,7 @@ template <class F>
 void fields(F& f, TagMove& m) {
   using T = records::TagMove;
   f(T::VT_NAME, m.name)(T::VT_BEFORE, m.before)(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_REVISION, m.stamp.revision)(T::VT_GENERATION, m.stamp.generation);
   f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
 }
 

@@ -31,7 +31,7 @@ std::optional<Uuid> parse_uuid(std::string_view text) {
   return uuid;
 }
 
-std::string random_uuid() {
+Uuid random_id() {
   constexpr std::uint64_t kVersion = 4U << 12U;
   constexpr std::uint64_t kVariant = 1ULL << 63U;
   Uuid uuid;
@@ -40,7 +40,11 @@ std::string random_uuid() {
   std::from_chars(digits.data() + 16, digits.data() + 32, uuid.low, 16);
   uuid.high = (uuid.high & ~0xf000ULL) | kVersion;
   uuid.low = (uuid.low & ~(3ULL << 62U)) | kVariant;
-  return uuid_text(uuid);
+  return uuid;
+}
+
+std::string random_uuid() {
+  return uuid_text(random_id());
 }
 
 }  // namespace weft

@@ -54,11 +54,9 @@ class NeededFiles {
 class OriginCollecting {
  public:
   OriginCollecting(OriginDir origin, CollectionOrder& order, const OriginGcOptions& options, Progress& progress)
-      : origin_(std::move(origin)),
-        order_(order),
-        options_(options),
-        purged_(options.purged.begin(), options.purged.end()),
-        progress_(progress) {}
+      : origin_(std::move(origin)), order_(order), options_(options), progress_(progress) {
+    for (const PurgedVersion& version : options.purged) purged_.insert(version.uid);
+  }
 
   Result<OriginGcReport> run() {
     WEFT_TRY(directory_, origin_.directory());
@@ -86,17 +84,19 @@ class OriginCollecting {
   Status read_registry() {
     WEFT_TRY(const OriginNames journal, read_names(origin_, progress_));
     WEFT_TRY(const std::vector<VersionRow> rows, order_.versions());
-    std::map<OriginNames::Name, Digest> known;
-    for (const VersionRow& row : rows) known.emplace(OriginNames::Name(row.model_name, row.number), row.manifest);
+    std::set<Uuid> known;
+    std::set<OriginNames::Name> names;
+    for (const VersionRow& row : rows) {
+      known.insert(row.uid);
+      names.emplace(row.model_name, row.number);
+    }
     for (const auto& [name, row] : journal.versions) {
-      if (row.removed) continue;
-      const auto at = known.find(name);
-      if (at != known.end() && (at->second == row.manifest || at->second == Digest{})) continue;
+      if (row.removed || known.contains(row.uid)) continue;
       return Error{Errc::changed,
                    fmt::format("origin {}: it has {}, and the registry has {} of that name: the registry has lost "
                                "history, and nothing is freed",
                                origin_.path(), spec_of(name.first, name.second),
-                               at == known.end() ? "no version" : "another version")};
+                               names.contains(name) ? "another version" : "no version")};
     }
     return need(rows);
   }
@@ -107,8 +107,7 @@ class OriginCollecting {
   }
 
   bool needs_content(const VersionRow& row) const {
-    return !row.removed || (row.removed_ns > options_.horizon_ns && row.lost.empty() &&
-                            !purged_.contains({row.model_name, row.number}));
+    return !row.removed || (row.removed_ns > options_.horizon_ns && row.lost.empty() && !purged_.contains(row.uid));
   }
 
   // Adds the files of versions that were not added before.
@@ -116,7 +115,7 @@ class OriginCollecting {
     progress_.phase("reading the places of versions");
     for (const VersionRow& row : rows) {
       WEFT_CHECK(check_cancelled(progress_));
-      if (!needs_content(row) || !counted_.emplace(row.model_name, row.number).second) continue;
+      if (!needs_content(row) || !counted_.insert(row.uid).second) continue;
       ++report_.versions;
       if (row.removed) ++report_.versions_in_grace;
       needed_.add_manifest(row.manifest);
@@ -260,13 +259,13 @@ class OriginCollecting {
   SafePath directory_;
   CollectionOrder& order_;
   const OriginGcOptions& options_;
-  const std::set<VersionName> purged_;
+  std::set<Uuid> purged_;
   Progress& progress_;
   OriginGcReport report_;
   NeededFiles needed_;
-  std::set<std::pair<std::string, std::uint64_t>> counted_;  // versions whose files are in needed_
-  std::set<Digest> listed_;                                  // manifests whose blobs are in needed_
-  std::set<PackId> kept_;                                    // packs that have a blob of needed_
+  std::set<Uuid> counted_;   // versions whose files are in needed_
+  std::set<Digest> listed_;  // manifests whose blobs are in needed_
+  std::set<PackId> kept_;    // packs that have a blob of needed_
   Dead dead_;
 };
 

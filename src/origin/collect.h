@@ -56,7 +56,7 @@ class CollectionOrder {
 struct OriginGcOptions {
   std::uint64_t horizon_ns = 0;  // versions that were removed until then need no content
   // These versions, which are removed, need none whenever they were removed.
-  std::vector<VersionName> purged = {};
+  std::vector<PurgedVersion> purged = {};
   bool dry_run = false;
 };
 

@@ -40,6 +40,7 @@ class NameReading {
     recover_unread();
     describe();
     remove();
+    give_names();
     set_tags();
     return {};
   }
@@ -55,8 +56,15 @@ class NameReading {
         std::visit([](const auto& event) -> const std::string& { return model_of(event); }, record.event);
     if (const Status named = check_model_name(model); !named.ok())
       return Error{Errc::corrupt, fmt::format("{}: {}", path, named.error().message)};
-    if (auto* row = std::get_if<VersionRow>(&record.event)) return add(std::move(*row), path);
+    if (auto* row = std::get_if<VersionRow>(&record.event)) {
+      add(std::move(*row));
+      return {};
+    }
     if (std::holds_alternative<MirroredRemoval>(record.event)) return {};
+    if (const auto* renumber = std::get_if<MirroredRenumber>(&record.event)) {
+      add(*renumber);
+      return {};
+    }
     if (const auto* undelete = std::get_if<MirroredUndelete>(&record.event)) {
       add(*undelete);
       return {};
@@ -71,31 +79,35 @@ class NameReading {
     return {};
   }
 
-  void add(const MirroredRemoval& removal) {
-    removed_[{removal.model, removal.number}].try_emplace(removal.time_ns, removal);
-  }
+  void add(const MirroredRemoval& removal) { removed_[removal.uid].try_emplace(removal.time_ns, removal); }
 
   void add(const MirroredUndelete& undelete) {
-    std::uint64_t& last_ns = undeleted_[{undelete.model, undelete.number}];
-    last_ns = std::max(last_ns, undelete.time_ns);
+    MirroredUndelete& last = undeleted_[undelete.uid];
+    if (undelete.time_ns >= last.time_ns) last = undelete;
+  }
+
+  void add(const MirroredRenumber& renumber) {
+    MirroredRenumber& last = renumbered_[renumber.uid];
+    if (renumber.time_ns >= last.time_ns) last = renumber;
   }
 
   void add(MirroredDescription description) {
-    MirroredDescription& last = described_[{description.model, description.number}];
+    MirroredDescription& last = described_[description.uid];
     if (description.time_ns > last.time_ns) last = std::move(description);
   }
 
   // Recovers damaged removals and undeletes. The name of such a record consists of the time and a hash of the version's
-  // name, so it identifies any version that is known.
+  // name and identity, so it identifies any version that is known.
   void recover_unread() {
-    std::map<std::string, std::pair<Name, bool>> by_name;  // record name without the time -> version; true: a removal
+    std::map<std::string, std::pair<const VersionRow*, bool>>
+        by_name;  // record name without the time -> version; true: a removal
     if (!unread_.empty())
-      for (const auto& [version, row] : names_.versions) {
-        const auto& [model, number] = version;
-        const CatalogEvent events[] = {MirroredRemoval{model, number}, MirroredUndelete{model, number}};
+      for (const auto& [uid, row] : versions_) {
+        const CatalogEvent events[] = {MirroredRemoval{row.model_name, row.number, 0, {}, uid},
+                                       MirroredUndelete{row.model_name, row.number, 0, uid}};
         for (const CatalogEvent& event : events)
           by_name.emplace(catalog_event_name(event, {}).substr(kTimeDigits),
-                          std::pair(version, std::holds_alternative<MirroredRemoval>(event)));
+                          std::pair(&row, std::holds_alternative<MirroredRemoval>(event)));
       }
     for (const auto& [name, error] : unread_) {
       const auto time_ns = time_of(name);
@@ -105,10 +117,11 @@ class NameReading {
         continue;
       }
       const auto& [version, removal] = found->second;
-      const auto& [model, number] = version;
-      removal ? add(MirroredRemoval{model, number, *time_ns}) : add(MirroredUndelete{model, number, *time_ns});
+      const std::string& model = version->model_name;
+      removal ? add(MirroredRemoval{model, version->number, *time_ns, {}, version->uid})
+              : add(MirroredUndelete{model, version->number, *time_ns, version->uid});
       names_.mended.push_back(fmt::format("{}; its name tells that it {} {}", error.message,
-                                          removal ? "removed" : "brought back", spec_of(model, number)));
+                                          removal ? "removed" : "brought back", spec_of(*version)));
     }
   }
 
@@ -123,6 +136,7 @@ class NameReading {
   static std::string_view lost_with(std::string_view name) {
     if (name.ends_with(".note")) return "a change of a message and metrics is lost: a version may have earlier ones";
     if (name.ends_with(".undelete")) return "it brought back no version that the origin has a record of";
+    if (name.ends_with(".moved")) return "a version may have its former number";
     if (name.ends_with(".rm")) return "it removed no version that the origin has a record of";
     if (name.ends_with(".tag")) return "a change of a tag is lost: the tag may point to an earlier version";
     return "its content is lost; if it was a removal, the version is not removed";
@@ -133,31 +147,24 @@ class NameReading {
   static const std::string& model_of(const MirroredRemoval& removal) { return removal.model; }
   static const std::string& model_of(const MirroredDescription& description) { return description.model; }
   static const std::string& model_of(const MirroredUndelete& undelete) { return undelete.model; }
+  static const std::string& model_of(const MirroredRenumber& renumber) { return renumber.model; }
 
   // Adds a version without its ids, which are valid only in the store that wrote the record.
-  Status add(VersionRow row, const std::string& path) {
+  void add(VersionRow row) {
     row.id = row.model = row.born = row.died = row.described = 0;
     row.removed = false;
     row.removed_ns = row.undeleted_ns = row.undeleted = 0;
     row.lost.clear();
     row.removed_tags.clear();
-    row.publisher.clear();
-    Name name{row.model_name, row.number};
-    auto [at, fresh] = names_.versions.try_emplace(std::move(name), row);
-    if (fresh || at->second.manifest == row.manifest) return {};
-    return Error{Errc::corrupt, fmt::format("{}: {} is another version already: two clusters wrote here, or one whose "
-                                            "registry was lost",
-                                            path, spec_of(row.model_name, row.number))};
+    const Uuid uid = row.uid;
+    versions_.try_emplace(uid, std::move(row));
   }
 
   void describe() {
-    for (auto& [name, description] : described_) {
-      const auto at = names_.versions.find(name);
-      if (at == names_.versions.end()) {
-        names_.problems.push_back(
-            fmt::format("{}: it was given a message or metrics, and its record is not at the "
-                        "origin",
-                        spec_of(name.first, name.second)));
+    for (auto& [uid, description] : described_) {
+      const auto at = versions_.find(uid);
+      if (at == versions_.end()) {
+        lacks(description.model, description.number, "was given a message or metrics");
         continue;
       }
       VersionRow& row = at->second;
@@ -170,27 +177,27 @@ class NameReading {
 
   // Keeps the first of the removals after the last undelete.
   void remove() {
-    for (const auto& [name, undeleted_ns] : undeleted_) {
-      const auto version = names_.versions.find(name);
-      if (version != names_.versions.end())
-        version->second.undeleted_ns = undeleted_ns;
+    for (const auto& [uid, undelete] : undeleted_) {
+      const auto version = versions_.find(uid);
+      if (version != versions_.end())
+        version->second.undeleted_ns = undelete.time_ns;
       else
-        names_.problems.push_back(fmt::format("{}: it was brought back, and its record is not at the origin",
-                                              spec_of(name.first, name.second)));
+        lacks(undelete.model, undelete.number, "was brought back");
     }
-    for (const auto& [name, removals] : removed_) {
-      const auto undeleted = undeleted_.find(name);
-      const auto first = undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second);
+    for (const auto& [uid, removals] : removed_) {
+      const auto undeleted = undeleted_.find(uid);
+      const auto first =
+          undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second.time_ns);
       if (first == removals.end()) continue;
       const MirroredRemoval& removal = first->second;
-      auto [at, fresh] = names_.versions.try_emplace(name);
+      auto [at, fresh] = versions_.try_emplace(uid);
       VersionRow& row = at->second;
       if (fresh) {
-        names_.problems.push_back(
-            fmt::format("{}: it was removed, and its record is not at the origin", spec_of(name.first, name.second)));
-        row.model_name = name.first;
-        row.number = name.second;
+        lacks(removal.model, removal.number, "was removed");
+        row.model_name = removal.model;
+        row.number = removal.number;
         row.time_ns = removal.time_ns;
+        row.uid = uid;
       }
       row.removed = true;
       row.removed_ns = removal.time_ns;
@@ -198,25 +205,60 @@ class NameReading {
     }
   }
 
+  void lacks(std::string_view model, std::uint64_t number, std::string_view what) {
+    names_.problems.push_back(
+        fmt::format("{}: it {}, and its record is not at the origin", spec_of(model, number), what));
+  }
+
+  // A registry that lost history may have given a number to several versions. The one that was published first keeps
+  // it, and the others get numbers after all others of the model.
+  void give_names() {
+    std::vector<VersionRow*> rows;
+    std::map<std::string_view, std::uint64_t> next;
+    for (auto& [uid, row] : versions_) {
+      if (const auto moved = renumbered_.find(uid); moved != renumbered_.end()) row.number = moved->second.to;
+      rows.push_back(&row);
+      std::uint64_t& after = next[row.model_name];
+      after = std::max(after, row.number + 1);
+    }
+    const auto key = [](const VersionRow* row) { return std::tie(row->time_ns, row->uid); };
+    std::ranges::sort(rows, [&](const VersionRow* a, const VersionRow* b) { return key(a) < key(b); });
+    for (VersionRow* row : rows) {
+      if (names_.versions.contains({row->model_name, row->number})) {
+        const std::string before = spec_of(*row);
+        row->number = next[row->model_name]++;
+        names_.mended.push_back(
+            fmt::format("{}: two versions have this name, because a registry lost history; the later "
+                        "one becomes {}",
+                        before, spec_of(*row)));
+      }
+      names_.versions.emplace(Name{row->model_name, row->number}, *row);
+    }
+  }
+
+  // A tag leads to the version that it was set to, whatever number that has now.
   void set_tags() {
     for (auto& [name, records] : tags_) {
       MirroredTag last = last_of(records);
       if (last.number == 0) continue;
-      const auto version = names_.versions.find({last.model, last.number});
-      if (version == names_.versions.end())
+      const auto version = versions_.find(last.uid);
+      if (version == versions_.end())
         names_.problems.push_back(fmt::format("{}: tag {} points to it, and its record is not at the origin",
                                               spec_of(last.model, last.number), last.name));
-      else if (!version->second.removed)
-        names_.tags.push_back(std::move(last));
+      if (version == versions_.end() || version->second.removed) continue;
+      last.number = version->second.number;
+      names_.tags.push_back(std::move(last));
     }
   }
 
   const OriginDir& origin_;
   OriginNames& names_;
-  std::vector<std::pair<std::string, Error>> unread_;                 // damaged records: name and error
-  std::map<Name, MirroredDescription> described_;                     // the latest of each version
-  std::map<Name, std::map<std::uint64_t, MirroredRemoval>> removed_;  // by version and time
-  std::map<Name, std::uint64_t> undeleted_;                           // the time of the last undelete of each version
+  std::vector<std::pair<std::string, Error>> unread_;                               // damaged records: name and error
+  std::map<Uuid, VersionRow> versions_;                                             // by identity, as the next four
+  std::map<Uuid, MirroredDescription> described_;                                   // the latest of each version
+  std::map<Uuid, std::map<std::uint64_t, MirroredRemoval>> removed_;                // by version and time
+  std::map<Uuid, MirroredUndelete> undeleted_;                                      // the last of each version
+  std::map<Uuid, MirroredRenumber> renumbered_;                                     // the last of each version
   std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };
 
@@ -280,19 +322,12 @@ const MirroredTag& tag_of(const CatalogRecord& record) {
   return std::get<MirroredTag>(record.event);
 }
 
-// Of records of one registry. The revision decides: the clock of a node may be hours ahead. A record without a revision
-// is of a registry that is no etcd.
-bool is_later(const MirroredTag& one, const MirroredTag& other) {
-  if (one.revision != 0 && other.revision != 0 && one.revision != other.revision) return one.revision > other.revision;
-  return one.time_ns > other.time_ns;
-}
-
 // Returns true if another registry was filled with this state of a tag: the records of that registry are then later,
 // whatever its clocks say.
 bool goes_on_elsewhere(const CatalogRecord& last, const std::vector<CatalogRecord>& records) {
   return std::ranges::any_of(records, [&](const CatalogRecord& record) {
     const MirroredTag &one = tag_of(record), &other = tag_of(last);
-    return record.cluster != last.cluster && one.time_ns == other.time_ns && one.number == other.number;
+    return record.cluster != last.cluster && one.time_ns == other.time_ns && one.uid == other.uid;
   });
 }
 
@@ -306,16 +341,16 @@ Result<OriginNames> read_names(const OriginDir& origin, Progress& progress) {
 }
 
 MirroredTag last_of(const std::vector<CatalogRecord>& records) {
-  std::map<std::string_view, const CatalogRecord*> newest;  // of each registry
+  std::map<std::string_view, const CatalogRecord*> lasts;  // by cluster
   for (const CatalogRecord& record : records) {
-    const CatalogRecord*& last = newest[record.cluster];
-    if (last == nullptr || is_later(tag_of(record), tag_of(*last))) last = &record;
+    const CatalogRecord*& last = lasts[record.cluster];
+    if (last == nullptr || tag_of(*last).order() < tag_of(record).order()) last = &record;
   }
+  const auto time = [](const CatalogRecord* one) { return std::tuple(tag_of(*one).time_ns, tag_of(*one).uid); };
   const CatalogRecord* found = nullptr;
-  for (const auto& [cluster, last] : newest)
-    if (!goes_on_elsewhere(*last, records) && (found == nullptr || tag_of(*last).time_ns > tag_of(*found).time_ns))
-      found = last;
-  return tag_of(found == nullptr ? *newest.begin()->second : *found);
+  for (const auto& [cluster, last] : lasts)
+    if (!goes_on_elsewhere(*last, records) && (found == nullptr || time(found) < time(last))) found = last;
+  return tag_of(found == nullptr ? *lasts.begin()->second : *found);
 }
 
 std::vector<const VersionRow*> in_order(const std::map<Name, VersionRow>& versions) {

@@ -55,7 +55,10 @@ class Restoring {
     WEFT_CHECK(copy_packs(store));
     if (refuses()) return report_;
     WEFT_CHECK(copy_manifests(store));
-    WEFT_TRY(const auto problems, store.take(changes(), content_decoder(), progress_));
+    std::vector<MirrorChange> all = changes();
+    for (MirrorChange& change : all)  // the store belongs to no cluster
+      if (auto* version = std::get_if<MirroredVersion>(&change)) version->version.publisher.clear();
+    WEFT_TRY(const auto problems, store.take(all, content_decoder(), progress_));
     report_.problems.insert(report_.problems.end(), problems.begin(), problems.end());
     if (refuses()) return report_;
     WEFT_CHECK(store.finish());
@@ -63,14 +66,20 @@ class Restoring {
     return report_;
   }
 
-  Result<OriginRegistry> registry() {
+  Result<OriginRegistry> registry(Publishers publishers) {
+    skips_incomplete_ = publishers == Publishers::as_published;
     WEFT_CHECK(scan());
     if (refuses()) return OriginRegistry{{}, report_};
     OriginRegistry out{changes(), {}};
+    std::erase_if(out.changes, [this](const MirrorChange& change) {
+      const auto* version = std::get_if<MirroredVersion>(&change);
+      return version != nullptr && skipped_.contains(version->version.uid);
+    });
     for (MirrorChange& change : out.changes)
       if (auto* version = std::get_if<MirroredVersion>(&change)) {
         version->packs.clear();
-        version->version.publisher = publisher();
+        const bool keeps = publishers == Publishers::as_published && !version->version.publisher.empty();
+        if (!keeps) version->version.publisher = publisher();
         if (version->version.removed) version->tree_nodes = 1;  // a registry requires one; it stays unused
       }
     tell_mended();
@@ -148,16 +157,21 @@ class Restoring {
 
   // Turns a version whose bytes are lost into a tombstone, which keeps everything else that is known of it.
   void lose(VersionRow& row, std::string_view why) {
-    tell(fmt::format("{}: {}", spec_of(row.model_name, row.number), why));
     row.removed = true;
     row.removed_ns = now_ns();
+    if (skips_incomplete_) {
+      skipped_.insert(row.uid);
+      return;
+    }
+    tell(fmt::format("{}: {}", spec_of(row.model_name, row.number), why));
   }
 
   // Turns versions into tombstones if they need blobs that no pack has intact.
   Status lose_incomplete() {
     const auto losses = blobs_.take_losses();
     if (losses.empty()) return {};
-    for (const std::string& loss : losses) tell(loss);
+    if (!skips_incomplete_)
+      for (const std::string& loss : losses) tell(loss);
     for (auto& [name, row] : names_.versions) {
       WEFT_CHECK(check_cancelled(progress_));
       if (row.removed) continue;
@@ -235,7 +249,8 @@ class Restoring {
     std::set<std::string_view> models;
     for (const VersionRow* row : in_order(names_.versions)) {
       models.insert(row->model_name);
-      MirroredVersion version{*row, 0, {}, {}};
+      MirroredVersion version;
+      version.version = *row;
       ++(row->removed ? report_.removed : report_.versions);
       if (!row->removed) {
         const Needs& needs = needs_.at(row->manifest);
@@ -260,6 +275,8 @@ class Restoring {
   RestoreReport report_;
   OriginNames names_;
   std::map<Digest, Needs> needs_;
+  bool skips_incomplete_ = false;  // another node may have the bytes of such versions
+  std::set<Uuid> skipped_;
   OriginBlobs blobs_{origin_};
 };
 
@@ -271,10 +288,11 @@ Result<RestoreReport> restore_store(const std::string& origin, const std::string
   return Restoring(std::move(dir), options, progress).run(store);
 }
 
-Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Progress& progress) {
+Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Publishers publishers,
+                                          Progress& progress) {
   WEFT_TRY(OriginDir dir, OriginDir::open_existing(origin));
   const RestoreOptions options{accept_loss, {}};
-  return Restoring(std::move(dir), options, progress).registry();
+  return Restoring(std::move(dir), options, progress).registry(publishers);
 }
 
 Status take_over_origin(const std::string& origin, std::string_view cluster) {

@@ -19,6 +19,7 @@
 #include "registry/mirror.h"
 #include "registry/own_registry.h"
 #include "registry/purges.h"
+#include "registry/reconciliation.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/names.h"
@@ -39,6 +40,27 @@ std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
+}
+
+// Errc::absent: another node than `own` published the removed version.
+Status check_kept_here(const Registry& registry, const VersionRow& row, const std::string& own) {
+  if (!row.removed || row.publisher == own) return {};
+  return Error{Errc::absent,
+               fmt::format("{}: only the node that published it may still have its content; run this command on {}",
+                           spec_of(row), name_of_node(registry, row.publisher))};
+}
+
+// A node that joins again at the same time puts its record again with the next lease or some minutes later.
+Status delete_record(OwnRegistry& own, const std::vector<KnownNode>& known, const std::string& node) {
+  const auto found = std::ranges::find(known, node, &KnownNode::node);
+  if (found == known.end()) return Error{Errc::not_found, fmt::format("the cluster knows no node {}", node)};
+  if (found->present) return Error{Errc::busy, fmt::format("{} is a member of the cluster", found->name)};
+  etcd::Txn txn;
+  txn.compares.push_back({{own.keys().member(node), {}}, etcd::Target::version, etcd::Relation::equal, 0});
+  txn.then.emplace_back(etcd::Delete{{own.keys().node(node), {}}});
+  WEFT_TRY(const etcd::TxnAnswer answer, own.change(std::move(txn)));
+  if (answer.succeeded) return {};
+  return Error{Errc::busy, fmt::format("{} has just come back to the cluster", found->name)};
 }
 
 // The directory of a store by its inode, on one boot of one machine: a copy of the store differs, also on a machine
@@ -63,8 +85,8 @@ class ClusterRegistry final : public Registry {
         purges_(own_),
         membership_(client_, keys_, options_.lease,
                     {[this](bool answers) { mirror_.hear(answers); }, options_.refused}),
-        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, collections_, purges_, [this] { join(); },
-                 [this] { changed(); }}) {}
+        mirror_({store_, store_mirror_, client_, keys_, own_, restore_, collections_, purges_, options_.self.name,
+                 [this] { join(); }, [this] { changed(); }}) {}
   ~ClusterRegistry() override {
     client_.stop(kLeaveMax);
     membership_.end();
@@ -101,11 +123,12 @@ class ClusterRegistry final : public Registry {
 
   Status set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
                  const Author& by) override {
-    return change(fmt::format("{}@{}", model, tag),
-                  [&] { return names_.set_tag(model, tag, number, at_this_node(by)); });
+    return change(fmt::format("{}@{}", model, tag), [&] {
+      return names_.set_tag(model, tag, number, at_this_node(by), uid_of(model, number.value_or(0)));
+    });
   }
   Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& wish) override {
-    return change(spec_of(model, number), [&] { return names_.describe(model, number, wish); });
+    return change(spec_of(model, number), [&] { return names_.describe(model, number, wish, uid_of(model, number)); });
   }
   Status protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by) override {
     return change(fmt::format("{}@{}", model, tag),
@@ -121,11 +144,12 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(const VersionRow row, version(std::string(model), number));
     UndeleteWish wish;
     wish.by = at_this_node(by);
+    wish.uid = row.uid;
     std::unique_ptr<PreparedUndelete> prepared;
     wish.from_origin = row.removed && row.lost.empty() && row.removed_ns > collections_.latest().horizon_ns &&
                        is_at_origin(row.manifest);
     if (!wish.from_origin) {
-      WEFT_CHECK(check_kept_here(row));
+      WEFT_CHECK(check_kept_here(*this, row, store_.cluster()->node));
       WEFT_TRY(prepared, store_mirror_.prepare_undelete(model, number));
       wish.relies = prepared->relies_on();
       wish.in_memory = prepared->in_memory();
@@ -140,21 +164,25 @@ class ClusterRegistry final : public Registry {
     return std::move(decision->done);
   }
   Status keep_version(std::string_view model, std::uint64_t number) override {
-    return change(spec_of(model, number), [&] { return names_.keep_version(model, number); });
+    return change(spec_of(model, number), [&] { return names_.keep_version(model, number, uid_of(model, number)); });
   }
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
-    return remove(model, number, {Tagged::removed, why, at_this_node({})});
+    return remove(model, number, {Tagged::removed, why, at_this_node({}), uid_of(model, number)});
   }
   // Removes one version per call: each removal is an etcd transaction.
   Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
     if (versions.empty()) return std::size_t{0};
     const auto& [model, number] = versions.front();
-    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by)}));
+    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by), uid_of(model, number)}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {
     WEFT_CHECK(check_connected());
     return restore_.bring_back(change, check_only);
+  }
+  Result<ReconcileReport> reconcile(const ReconcileRequest& request) override {
+    Reconciliation work{store_, own_, restore_, mirror_, request};
+    return work.run();
   }
   Result<std::uint64_t> catch_up(Clock::time_point deadline) override {
     WEFT_CHECK(check_connected());
@@ -175,11 +203,11 @@ class ClusterRegistry final : public Registry {
     WEFT_CHECK(check_connected());
     return collections_.announce(next);
   }
-  Status purge(const VersionName& version) override {
+  Status purge(const PurgedVersion& version) override {
     WEFT_CHECK(check_connected());
     return purges_.put(version);
   }
-  std::vector<VersionName> purged() const override { return purges_.list(); }
+  std::vector<PurgedVersion> purged() const override { return purges_.list(); }
   std::vector<Member> members() const override { return mirror_.members(); }
   Result<std::chrono::nanoseconds> probe() override {
     const auto begun = Clock::now();
@@ -189,7 +217,7 @@ class ClusterRegistry final : public Registry {
   std::vector<KnownNode> nodes() const override { return mirror_.nodes(); }
   Status forget_node(const std::string& node) override {
     WEFT_CHECK(check_connected());
-    return delete_record(node);
+    return delete_record(own_, nodes(), node);
   }
   void set_key_proof(std::string proof) override { membership_.set_key_proof(std::move(proof)); }
   RegistryStatus status() const override {
@@ -235,6 +263,7 @@ class ClusterRegistry final : public Registry {
     mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
     RegistryStatus status;
     mirror_.fill(status);
+    if (!status.lost.empty()) return lost_history(status.lost);
     if (status.connected) return membership_.check_sole(Clock::now() + options_.lease + kFirstTryMax);
     return Error{Errc::unreachable,
                  fmt::format("the registry cannot be changed now, reading goes on: {}", status.trouble)};
@@ -246,33 +275,17 @@ class ClusterRegistry final : public Registry {
     return snapshot->version(row.id, number);
   }
 
+  // Returns the identity of the version that this node shows under this name; zeros if it shows none.
+  Uuid uid_of(std::string_view model, std::uint64_t number) {
+    const auto row = version(std::string(model), number);
+    return row.ok() ? row->uid : Uuid{};
+  }
+
   // Holds the content of a version that the registry has undeleted, or may have, and this node does not show. A gc that
   // runs already would free it.
   void hold_until_end(std::unique_ptr<PreparedUndelete> prepared) {
     const std::lock_guard lock(mutex_);
     if (prepared) unsure_.push_back(std::move(prepared));
-  }
-
-  // Errc::absent: another node published the removed version.
-  Status check_kept_here(const VersionRow& row) {
-    if (!row.removed || row.publisher == store_.cluster()->node) return {};
-    return Error{Errc::absent,
-                 fmt::format("{}: only the node that published it may still have its content; run this command on {}",
-                             spec_of(row), name_of_node(*this, row.publisher))};
-  }
-
-  // A node that joins again at the same time puts its record again with the next lease or some minutes later.
-  Status delete_record(const std::string& node) {
-    const auto known = nodes();
-    const auto found = std::ranges::find(known, node, &KnownNode::node);
-    if (found == known.end()) return Error{Errc::not_found, fmt::format("the cluster knows no node {}", node)};
-    if (found->present) return Error{Errc::busy, fmt::format("{} is a member of the cluster", found->name)};
-    etcd::Txn txn;
-    txn.compares.push_back({{keys_.member(node), {}}, etcd::Target::version, etcd::Relation::equal, 0});
-    txn.then.emplace_back(etcd::Delete{{keys_.node(node), {}}});
-    WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
-    if (answer.succeeded) return {};
-    return Error{Errc::busy, fmt::format("{} has just come back to the cluster", found->name)};
   }
 
   // Makes a change, and waits until this node's store shows it.
@@ -321,7 +334,8 @@ class ClusterRegistry final : public Registry {
     WEFT_TRY(ModelRow row, snapshot->model(model));
     PublishOutcome outcome;
     WEFT_TRY(outcome.version, snapshot->version(row.id, decision.number));
-    if (outcome.version.manifest != prepared.record().version.manifest)
+    const VersionRow& wanted = prepared.record().version;
+    if (decision.made ? outcome.version.uid != wanted.uid : outcome.version.manifest != wanted.manifest)
       return Error{Errc::exists, fmt::format("{}: the cluster has it, and this node has another version of this number",
                                              spec_of(model, decision.number))};
     outcome.made = decision.made;

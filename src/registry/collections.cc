@@ -66,4 +66,11 @@ Status Collections::announce(const OriginCollection& next) {
   return {};
 }
 
+Status Collections::bring_back() {
+  const OriginCollection known = latest();
+  if (known.sequence == 0) return {};
+  const Status done = announce(known);
+  return done.ok() || done.error().code == Errc::changed ? Status{} : done;
+}
+
 }  // namespace weft

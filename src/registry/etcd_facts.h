@@ -11,6 +11,11 @@
 
 namespace weft {
 
+// Errc::exists: the registry has another version of this number than the one that a change is for.
+Error has_another(std::string_view model, std::uint64_t number);
+// Errc::exists unless the version is the expected one. Zeros expect any.
+Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t number, const Uuid& expected);
+
 // The facts of one model, all of one revision.
 struct EtcdNames::Facts {
   etcd::Header header;
@@ -23,11 +28,7 @@ struct EtcdNames::Facts {
   VersionRow tried;                  // the version that has the tried number, live or removed
   std::uint64_t tried_revision = 0;  // 0: no version has the number
 
-  // True if the tried number belongs to this publish: no other publish has the same node and time.
-  bool tried_is_ours(const VersionRow& row) const {
-    return tried_revision != 0 && tried.manifest == row.manifest && tried.publisher == row.publisher &&
-           tried.time_ns == row.time_ns;
-  }
+  bool tried_is_ours(const VersionRow& row) const { return tried_revision != 0 && tried.uid == row.uid; }
   bool newest_is(const Digest& manifest) const { return newest != 0 && newest_version.version.manifest == manifest; }
   // Errc::exists: the live versions of the model have another kind.
   Status check_kind(const std::string& model, VersionKind kind) const;

@@ -34,10 +34,23 @@ Error no_tag(std::string_view model, std::string_view tag) {
   return Error{Errc::not_found, fmt::format("{}: no tag {} in the cluster", model, tag)};
 }
 
+}  // namespace
+
+Error has_another(std::string_view model, std::uint64_t number) {
+  return Error{Errc::exists,
+               fmt::format("{}: the registry has another version of this number", spec_of(model, number))};
+}
+
+Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t number, const Uuid& expected) {
+  return expected.empty() || expected == row.uid ? Status{} : has_another(model, number);
+}
+
+namespace {
+
 // Returns the tags of these keys, without the models.
-std::vector<std::string> names_of(const std::vector<std::string>& tag_keys) {
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, RegistryTag>>& tags) {
   std::vector<std::string> names;
-  for (const std::string& key : tag_keys) names.push_back(key.substr(key.rfind('@') + 1));
+  for (const auto& [key, tag] : tags) names.push_back(key.substr(key.rfind('@') + 1));
   return names;
 }
 
@@ -69,37 +82,45 @@ Result<std::uint64_t> until_won(const etcd::Client& client, std::chrono::millise
 // the deletion, which is later than the tag. A value that does not verify is replaced. Returns nothing after a lost
 // race.
 Result<std::optional<std::uint64_t>> EtcdNames::try_set_tag(std::string_view model, std::string_view tag,
-                                                            std::uint64_t number, const Author& by, bool may_be_done) {
+                                                            RegistryTag now, bool may_be_done) {
   const std::string key = keys_.tag(model, tag);
-  WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
-  const auto value =
-      known.items.empty() ? Result<RegistryTag>(RegistryTag{}) : open_tag(known.items[0].value, bound(key));
-  const bool done = value.ok() && value->number == number;
-  if (done && number == 0 && !may_be_done) return no_tag(model, tag);
-  const std::uint64_t revision = known.items.empty() ? 0 : known.items[0].mod_revision;
-  if (done) return std::optional(known.items.empty() ? known.header.revision : revision);
-  RegistryTag now{number, now_ns(), by};
-  if (value.ok()) {
-    WEFT_CHECK(check_tag_owner(model, tag, value->owner, by));
-    if (number != 0) now.owner = value->owner;
-    if (number == 0) now.time_ns = std::max(now.time_ns, value->time_ns + 1);
-  }
+  const std::string to = keys_.version(model, now.number);
+  etcd::Txn read;
+  read.then.emplace_back(query_of(key));
+  if (now.number != 0) read.then.emplace_back(query_of(to));
+  WEFT_TRY(const etcd::TxnAnswer facts, client_.txn(read));
+  const std::vector<etcd::KeyValue>& known = facts.ranges[0].items;
+  const auto value = known.empty() ? Result<RegistryTag>(RegistryTag{}) : open_tag(known[0].value, bound(key));
+  const std::uint64_t revision = known.empty() ? 0 : known[0].mod_revision;
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
-  if (number != 0) txn.compares.push_back({{keys_.version(model, number), {}}, Target::version, Relation::greater, 0});
+  if (now.number != 0) {
+    const std::vector<etcd::KeyValue>& target = facts.ranges[1].items;
+    if (target.empty()) return no_version(model, now.number);
+    WEFT_TRY(const MirroredVersion version, open_version(target[0].value, bound(to)));
+    WEFT_CHECK(check_uid(version.version, model, now.number, now.uid));
+    now.uid = version.version.uid;
+    txn.compares.push_back({{to, {}}, Target::mod_revision, Relation::equal, target[0].mod_revision});
+  }
+  const bool done = value.ok() && value->number == now.number && value->uid == now.uid;
+  if (done && now.number == 0 && !may_be_done) return no_tag(model, tag);
+  if (done) return std::optional(known.empty() ? facts.header.revision : revision);
+  now.time_ns = now_ns();
+  if (value.ok()) {
+    WEFT_CHECK(check_tag_owner(model, tag, value->owner, now.by));
+    if (now.number != 0) now.owner = value->owner;
+    if (now.number == 0) now.time_ns = std::max(now.time_ns, value->time_ns + 1);
+  }
   txn.then.emplace_back(etcd::Put{key, seal(now, bound(key)), 0});
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
-  if (!answer.succeeded && number != 0) {
-    WEFT_TRY(const etcd::RangeAnswer version, client_.range(query_of(keys_.version(model, number), true)));
-    if (version.items.empty()) return no_version(model, number);
-  }
   return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 
 Result<std::uint64_t> EtcdNames::set_tag(std::string_view model, std::string_view tag,
-                                         std::optional<std::uint64_t> number, const Author& by) {
+                                         std::optional<std::uint64_t> number, const Author& by, const Uuid& uid) {
+  const RegistryTag wish{number.value_or(0), 0, by, number ? uid : Uuid{}, own_.generation()};
   return until_won(client_, retry_max_, fmt::format("{}@{}", model, tag),
-                   [&](bool may_be_done) { return try_set_tag(model, tag, number.value_or(0), by, may_be_done); });
+                   [&](bool may_be_done) { return try_set_tag(model, tag, wish, may_be_done); });
 }
 
 // Returns nothing after a lost race. The tag keeps its time and who set it.
@@ -115,6 +136,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_protect_tag(std::string_view
   WEFT_CHECK(check_tag_owner(model, tag, value.owner, by));
   if (on == !value.owner.empty()) return std::optional(known.items[0].mod_revision);
   value.owner = on ? by.user : "";
+  value.generation = own_.generation();
+  value.changed_at = 0;
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, known.items[0].mod_revision});
   txn.then.emplace_back(etcd::Put{key, seal(value, bound(key)), 0});
@@ -129,36 +152,40 @@ Result<std::uint64_t> EtcdNames::protect_tag(std::string_view model, std::string
 
 // Returns nothing after a lost race. After a lost answer the next attempt finds the change made.
 Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view model, std::uint64_t number,
-                                                             const DescriptionChange& change) {
+                                                             const DescriptionChange& change, const Uuid& uid) {
   const std::string key = keys_.version(model, number);
   WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
   if (known.items.empty()) return no_version(model, number);
   const etcd::KeyValue& item = known.items[0];
   WEFT_TRY(MirroredVersion version, open_version(item.value, bound(key)));
+  WEFT_CHECK(check_uid(version.version, model, number, uid));
   WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
   if (!now) return std::optional(item.mod_revision);
   version.version = *now;
   return own_.put_again(model, number, version, item.mod_revision);
 }
 
-Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t number,
-                                          const DescriptionChange& change) {
+Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t number, const DescriptionChange& change,
+                                          const Uuid& uid) {
   return until_won(client_, retry_max_, spec_of(model, number),
-                   [&](bool /*may_be_done*/) { return try_describe(model, number, change); });
+                   [&](bool /*may_be_done*/) { return try_describe(model, number, change, uid); });
 }
 
-// Returns the keys of the tags that lead to this number. Skips values that do not verify. Errc::permission: a tag is
-// protected from `by`.
-Result<std::vector<std::string>> EtcdNames::tags_at(const etcd::RangeAnswer& tags, std::string_view model,
-                                                    std::uint64_t number, const Author& by) {
-  std::vector<std::string> keys;
+// Returns the tags that lead to this number, with their keys, and sets their revisions. Skips values that do not
+// verify. Errc::permission: a tag is protected from `by`.
+Result<std::vector<std::pair<std::string, RegistryTag>>> EtcdNames::tags_at(const etcd::RangeAnswer& tags,
+                                                                            std::string_view model,
+                                                                            std::uint64_t number,
+                                                                            const Author& by) const {
+  std::vector<std::pair<std::string, RegistryTag>> found;
   for (const etcd::KeyValue& item : tags.items) {
     auto tag = open_tag(item.value, bound(item.key));
     if (!tag.ok() || tag->number != number) continue;
     WEFT_CHECK(check_tag_owner(model, item.key.substr(item.key.rfind('@') + 1), tag->owner, by));
-    keys.push_back(item.key);
+    tag->changed_at = tag->stamp(item.mod_revision).revision;
+    found.emplace_back(item.key, std::move(tag).value());
   }
-  return keys;
+  return found;
 }
 
 // Returns nothing if a tag was set after the read, or if the version has more tags than one transaction can delete:
@@ -175,7 +202,10 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     return std::optional(done[0].mod_revision);
   if (facts.ranges[0].items.empty()) return no_version(model, number);
   const etcd::KeyValue& item = facts.ranges[0].items[0];
-  WEFT_TRY(std::vector<std::string> tags, tags_at(facts.ranges[1], model, number, removal.by));
+  RegistryTombstone tombstone;
+  WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
+  WEFT_CHECK(check_uid(tombstone.version.version, model, number, removal.uid));
+  WEFT_TRY(auto tags, tags_at(facts.ranges[1], model, number, removal.by));
   if (removal.tagged == Tagged::refused && !tags.empty()) return has_tags(model, number, names_of(tags));
   const bool all = tags.size() <= kTagsAtOnce;
   if (!all) tags.resize(kTagsAtOnce);
@@ -186,23 +216,31 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   // Mirrors receive the changes in this order. The removal is first: so a mirror deletes the tags with the version, as
   // a single store does, and never reports that a lost version is on a disk.
   if (all) {
-    RegistryTombstone tombstone;
-    WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
     VersionRow& row = tombstone.version.version;
-    row.removed_ns = std::max(now_ns(), row.undeleted_ns + 1);
+    row.removed_ns = std::max(removal.removed_ns != 0 ? removal.removed_ns : now_ns(), row.undeleted_ns + 1);
     row.lost = removal.lost;
     tombstone.version.removed_by = removal.by;
     const std::uint64_t published_at = std::exchange(tombstone.version.published_at, 0);
     tombstone.revision = published_at != 0 ? published_at : item.create_revision;  // a description puts the key again
     tombstone.version.tags = names_of(tags);
+    tombstone.version.at.generation = own_.generation();
     const std::string gone = keys_.tombstone(model, number);
     const std::string removals = keys_.removals();
     txn.then.emplace_back(etcd::Put{gone, seal(tombstone, bound(gone)), 0});
     txn.then.emplace_back(etcd::Delete{{key, {}}});
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
-    txn.then.emplace_back(etcd::Put{removals, seal_moment(now_ns(), bound(removals)), 0});
+    txn.then.emplace_back(etcd::Put{removals, seal(RegistryMoment{now_ns()}, bound(removals)), 0});
   }
-  for (const std::string& tag : tags) txn.then.emplace_back(etcd::Delete{{tag, {}}});
+  // The keys stay, so that a node finds out whether the registry has lost a tag. If the removal was made in a lost
+  // history, a deletion has the stamp of the setting that it deletes, so that later settings of the tag count.
+  for (const auto& [key_of_tag, tag] : tags) {
+    RegistryTag deleted{0, std::max(now_ns(), tag.time_ns + 1), removal.by, {}, own_.generation()};
+    if (removal.removed_ns != 0) {
+      deleted.generation = tag.generation;
+      deleted.changed_at = tag.changed_at;
+    }
+    txn.then.emplace_back(etcd::Put{key_of_tag, seal(deleted, bound(key_of_tag)), 0});
+  }
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));
   if (!answer.succeeded || !all) return std::optional<std::uint64_t>();
   return std::optional(answer.header.revision);
@@ -246,6 +284,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   WEFT_TRY(RegistryTombstone tombstone, open_tombstone(item.value, bound(gone)));
   MirroredVersion version = std::move(tombstone.version);
   VersionRow& row = version.version;
+  WEFT_CHECK(check_uid(row, model, number, wish.uid));
   if (version.tree_nodes == kTreeUnknown)
     return Error{Errc::absent, fmt::format("{}: it was removed in an earlier registry", spec_of(model, number))};
   if (!now.ranges[4].items.empty())
@@ -254,7 +293,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));
   WEFT_CHECK(check_relies(wish.relies));
-  row.undeleted_ns = std::max(now_ns(), row.removed_ns + 1);
+  row.undeleted_ns = std::max(wish.undeleted_ns != 0 ? wish.undeleted_ns : now_ns(), row.removed_ns + 1);
   row.removed = false;
   row.removed_ns = 0;
   version.published_at = tombstone.revision;
@@ -281,7 +320,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   txn.then.emplace_back(etcd::Delete{{gone, {}}});
   if (wish.in_memory) {
     const std::string memory = keys_.memory(model, number);
-    txn.then.emplace_back(etcd::Put{memory, seal_moment(row.undeleted_ns, bound(memory)), 0});
+    txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{row.undeleted_ns, row.uid}, bound(memory)), 0});
   }
   for (const std::string& tag : version.tags) {
     std::string tag_key = keys_.tag(model, tag);
@@ -293,7 +332,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
       continue;
     }
     done.tags.push_back(tag);
-    txn.then.emplace_back(etcd::Put{tag_key, seal(RegistryTag{number, row.undeleted_ns, wish.by}, bound(tag_key)), 0});
+    const RegistryTag set{number, row.undeleted_ns, wish.by, row.uid, own_.generation()};
+    txn.then.emplace_back(etcd::Put{tag_key, seal(set, bound(tag_key)), 0});
   }
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   own_.forget(model);
@@ -308,15 +348,24 @@ Result<UndeleteDecision> EtcdNames::undelete(const std::string& model, std::uint
   return decision;
 }
 
-Result<std::uint64_t> EtcdNames::keep_version(std::string_view model, std::uint64_t number) {
+// Returns nothing after a lost race. A key of another version stays.
+Result<std::optional<std::uint64_t>> EtcdNames::try_keep(std::string_view model, std::uint64_t number,
+                                                         const Uuid& uid) {
   const std::string key = keys_.memory(model, number);
+  WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
+  if (known.items.empty()) return std::optional(known.header.revision);
+  const auto moment = open_moment(known.items[0].value, bound(key));
+  if (moment.ok() && !uid.empty() && moment->uid != uid) return std::optional(known.header.revision);
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, known.items[0].mod_revision});
+  txn.then.emplace_back(etcd::Delete{{key, {}}});
+  WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
+  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
+}
+
+Result<std::uint64_t> EtcdNames::keep_version(std::string_view model, std::uint64_t number, const Uuid& uid) {
   return until_won(client_, retry_max_, spec_of(model, number),
-                   [&](bool /*may_be_done*/) -> Result<std::optional<std::uint64_t>> {
-                     etcd::Txn txn;
-                     txn.then.emplace_back(etcd::Delete{{key, {}}});
-                     WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
-                     return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
-                   });
+                   [&](bool /*may_be_done*/) { return try_keep(model, number, uid); });
 }
 
 }  // namespace weft

@@ -39,6 +39,8 @@ struct UndeleteWish {
   bool in_memory = false;           // as MirroredVersion::in_memory
   bool from_origin = false;         // the content comes from the origin
   Author by = {};                   // recorded with the tags
+  Uuid uid = {};                    // of the version
+  std::uint64_t undeleted_ns = 0;   // as VersionRow::undeleted_ns; 0: now
 };
 struct UndeleteDecision {
   UndeletedVersion done;
@@ -49,8 +51,12 @@ struct EtcdRemoval {
   Tagged tagged = Tagged::removed;
   std::string_view lost;  // the reason, if the version's bytes were lost
   Author by = {};
+  Uuid uid = {};                 // of the version
+  std::uint64_t removed_ns = 0;  // as VersionRow::removed_ns; 0: now
 };
 
+// Changes of a version take its identity as the caller knows it. If another version has the number, they fail with
+// Errc::exists. Zeros mean the version that has the number, whichever it is.
 class EtcdNames {
  public:
   // `own` outlives this. `retry_max`: how long a change is retried after lost races and missing answers.
@@ -69,10 +75,11 @@ class EtcdNames {
   Result<PublishDecision> publish(const PublishWish& wish, std::shared_ptr<const Facts> ahead = nullptr);
   // Returns the revision of the change. Deletes the tag if there is no number.
   Result<std::uint64_t> set_tag(std::string_view model, std::string_view tag, std::optional<std::uint64_t> number,
-                                const Author& by = {});
+                                const Author& by = {}, const Uuid& uid = {});
   // As Store::protect_tag. Returns the revision at which the tag is so.
   Result<std::uint64_t> protect_tag(std::string_view model, std::string_view tag, bool on, const Author& by);
-  Result<std::uint64_t> describe(std::string_view model, std::uint64_t number, const DescriptionChange& change);
+  Result<std::uint64_t> describe(std::string_view model, std::uint64_t number, const DescriptionChange& change,
+                                 const Uuid& uid = {});
   Result<std::uint64_t> remove_version(std::string_view model, std::uint64_t number, const EtcdRemoval& removal = {});
   // Makes a removed version live again, with its tags that lead to no other version. Errc::exists: it is not removed,
   // or the name would hide another model's or has another kind now. Errc::not_found: no such version, or one of
@@ -81,9 +88,9 @@ class EtcdNames {
   Result<UndeleteDecision> undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish);
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
-  Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number);
-  // Errc::exists: a new model of this name would hide another one.
-  Status check_shows(const std::string& model);
+  Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number, const Uuid& uid = {});
+  // Errc::exists: a new version of this name would hide another model, or the live versions have another kind.
+  Status check_shows(const std::string& model, VersionKind kind);
 
  private:
   using Clock = etcd::Client::Clock;
@@ -100,15 +107,17 @@ class EtcdNames {
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,
                                                   const EtcdRemoval& removal, bool may_be_done);
-  Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, std::uint64_t number,
-                                                   const Author& by, bool may_be_done);
+  Result<std::optional<std::uint64_t>> try_set_tag(std::string_view model, std::string_view tag, RegistryTag now,
+                                                   bool may_be_done);
   Result<std::optional<std::uint64_t>> try_describe(std::string_view model, std::uint64_t number,
-                                                    const DescriptionChange& change);
+                                                    const DescriptionChange& change, const Uuid& uid);
   Result<std::optional<std::uint64_t>> try_protect_tag(std::string_view model, std::string_view tag, bool on,
                                                        const Author& by);
+  Result<std::optional<std::uint64_t>> try_keep(std::string_view model, std::uint64_t number, const Uuid& uid);
   Status set_tags(etcd::Txn& txn, const PublishWish& wish, std::uint64_t number);
-  Result<std::vector<std::string>> tags_at(const etcd::RangeAnswer& tags, std::string_view model, std::uint64_t number,
-                                           const Author& by);
+  Result<std::vector<std::pair<std::string, RegistryTag>>> tags_at(const etcd::RangeAnswer& tags,
+                                                                   std::string_view model, std::uint64_t number,
+                                                                   const Author& by) const;
   std::string_view bound(std::string_view key) const { return keys_.bound(key); }
 
   OwnRegistry& own_;

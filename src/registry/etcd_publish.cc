@@ -22,7 +22,7 @@ using etcd::RangeQuery;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kFixedCompares = 3;  // the keys r and meta, and those of the tags
+constexpr std::size_t kFixedCompares = 4;  // the keys r, meta and h, and those of the tags
 constexpr auto kPause = std::chrono::milliseconds(50);
 
 RangeQuery first(Keys keys) {
@@ -115,9 +115,9 @@ Result<EtcdNames::Facts> EtcdNames::read_facts(const std::string& model, std::ui
   return facts;
 }
 
-Status EtcdNames::check_shows(const std::string& model) {
-  const auto facts = read_facts(model);
-  return facts.ok() ? Status{} : Status(facts.error());
+Status EtcdNames::check_shows(const std::string& model, VersionKind kind) {
+  WEFT_TRY(const Facts facts, read_facts(model));
+  return facts.check_kind(model, kind);
 }
 
 std::shared_ptr<const EtcdNames::Facts> EtcdNames::foresee(const std::string& model) {
@@ -171,7 +171,8 @@ Status EtcdNames::check_relies(std::span<const VersionName> relies) {
 Result<PublishDecision> EtcdNames::repeat(const PublishWish& wish, const Facts& facts) {
   PublishDecision decision{facts.newest, false, facts.newest_revision};
   for (const std::string& tag : wish.tags) {
-    WEFT_TRY(std::uint64_t revision, set_tag(wish.version.version.model_name, tag, facts.newest, wish.by));
+    WEFT_TRY(std::uint64_t revision,
+             set_tag(wish.version.version.model_name, tag, facts.newest, wish.by, facts.newest_version.version.uid));
     decision.revision = std::max(decision.revision, revision);
   }
   return decision;
@@ -211,7 +212,7 @@ Status EtcdNames::set_tags(etcd::Txn& txn, const PublishWish& wish, std::uint64_
   txn.compares.push_back({keys_.tags_of(model), Target::mod_revision, Relation::less, known.header.revision + 1});
   for (std::size_t i = 0; i < wish.tags.size(); ++i) {
     std::string key = keys_.tag(model, wish.tags[i]);
-    RegistryTag now{number, wish.version.version.time_ns, wish.by};
+    RegistryTag now{number, wish.version.version.time_ns, wish.by, wish.version.version.uid, own_.generation()};
     const auto& items = known.ranges[i].items;
     if (const auto value = items.empty() ? Result<RegistryTag>(RegistryTag{}) : open_tag(items[0].value, bound(key));
         value.ok()) {
@@ -251,7 +252,7 @@ Result<std::optional<PublishDecision>> EtcdNames::try_publish(const PublishWish&
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
   if (wish.version.in_memory) {
     const std::string memory = keys_.memory(model, number);
-    txn.then.emplace_back(etcd::Put{memory, seal_moment(time_ns, bound(memory)), 0});
+    txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{time_ns, wish.version.version.uid}, bound(memory)), 0});
   }
   WEFT_CHECK(set_tags(txn, wish, number));
   WEFT_TRY(etcd::TxnAnswer answer, own_.change(std::move(txn)));

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/plain_text.h"
 #include "os/sys.h"
+#include "registry/etcd_facts.h"
 #include "weft/names.h"
 
 namespace weft {
@@ -18,10 +19,9 @@ namespace weft {
 struct EtcdRestore::Returning {
   std::uint64_t revision = 0;
   RegistryHead head;
-  std::uint64_t head_revision = 0;  // 0: the model does not exist yet
-  bool there = false;               // the registry has the version, live or removed
-  // The live version with the message and metrics to restore, if those are later than its own; and its revision.
-  std::optional<MirroredVersion> described = {};
+  std::uint64_t head_revision = 0;                         // 0: the model does not exist yet
+  bool taken = false;                                      // some version has the number
+  std::optional<MirroredVersion> live = {}, removed = {};  // the version itself
   std::uint64_t live_revision = 0;
 };
 
@@ -33,9 +33,9 @@ using etcd::Target;
 
 constexpr auto kRestorePause = std::chrono::milliseconds(50);
 
-Error is_another(const VersionRow& row) {
-  return Error{Errc::exists,
-               fmt::format("{}: the registry has another version of this number", spec_of(row.model_name, row.number))};
+// True if nothing is known about the registry's state, and the change may have been made.
+bool is_silence(const Error& error) {
+  return error.code == Errc::unreachable || error.code == Errc::timed_out || error.code == Errc::cancelled;
 }
 
 }  // namespace
@@ -53,43 +53,62 @@ Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion
     WEFT_TRY(now.head, open_head(heads[0].value, keys_.bound(heads[0].key)));
     now.head_revision = heads[0].mod_revision;
   }
-  Digest manifest = row.manifest;
   if (const auto& live = answer.ranges[1].items; !live.empty()) {
     WEFT_TRY(MirroredVersion known, open_version(live[0].value, keys_.bound(live[0].key)));
-    manifest = known.version.manifest;
-    now.there = true;
-    if (row.removed && manifest == row.manifest)
-      return Error{Errc::exists,
-                   fmt::format("{}: it was removed, and the registry has it", spec_of(row.model_name, row.number))};
-    if (known.version.described_ns < row.described_ns) {
-      copy_description(row, known.version);
-      now.described = std::move(known);
-      now.live_revision = live[0].mod_revision;
-    }
+    now.taken = true;
+    now.live_revision = live[0].mod_revision;
+    if (known.version.uid == row.uid) now.live = std::move(known);
   } else if (const auto& gone = answer.ranges[2].items; !gone.empty()) {
-    WEFT_TRY(const RegistryTombstone known, open_tombstone(gone[0].value, keys_.bound(gone[0].key)));
-    manifest = known.version.version.manifest;
-    now.there = true;
+    WEFT_TRY(RegistryTombstone known, open_tombstone(gone[0].value, keys_.bound(gone[0].key)));
+    now.taken = true;
+    if (known.version.version.uid == row.uid) now.removed = std::move(known.version);
   }
-  if (manifest != row.manifest) return is_another(row);
   return now;
 }
 
-// Returns nothing after a lost race. A live version that the registry has may only get a later message and metrics.
-Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredVersion& version, bool check_only) {
+// Writes the later state of a version that etcd has. Returns its number; nothing after a lost race.
+Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersion& version, const Returning& now) {
   const VersionRow& row = version.version;
-  const std::string& model = row.model_name;
-  WEFT_TRY(const Returning now, read_returning(version));
-  if (check_only && !now.there && !row.removed) WEFT_CHECK(names_.check_shows(model));
-  const bool needed = !now.there || now.described;
-  if (check_only || !needed) return std::optional(needed);
-  if (now.described) {
-    WEFT_TRY(const auto put, own_.put_again(model, row.number, *now.described, now.live_revision));
-    return put ? std::optional(true) : std::nullopt;
+  const std::optional<std::uint64_t> done(row.number);
+  if (now.live && row.removed) {
+    if (row.removed_ns <= now.live->version.undeleted_ns) return done;
+    const EtcdRemoval removal{Tagged::removed, row.lost, version.removed_by, row.uid, row.removed_ns};
+    WEFT_CHECK(names_.remove_version(row.model_name, row.number, removal));
+  } else if (now.removed && !row.removed) {
+    if (row.undeleted_ns <= now.removed->version.removed_ns) return done;
+    UndeleteWish wish;
+    wish.in_memory = version.in_memory;
+    wish.uid = row.uid;
+    wish.undeleted_ns = row.undeleted_ns;
+    WEFT_CHECK(names_.undelete(row.model_name, row.number, wish));
+  } else if (now.live && row.described_ns > now.live->version.described_ns) {
+    MirroredVersion described = *now.live;
+    copy_description(row, described.version);
+    WEFT_TRY(const auto put, own_.put_again(row.model_name, row.number, described, now.live_revision));
+    return put ? done : std::nullopt;
   }
+  return done;
+}
+
+// Adds a version that the registry lacks. Returns its number; nothing after a lost race.
+Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersion version, const Returning& now,
+                                                                  OfNumber taken) {
+  VersionRow& row = version.version;
+  const std::string& model = row.model_name;
+  if (now.taken && taken == OfNumber::refused) return has_another(model, row.number);
+  std::uint64_t number = row.number;
+  if (now.taken) {
+    number = std::max(now.head.next_number, row.number + 1);
+    if (version.former.size() == limits::kFormerNumbersMax) version.former.erase(version.former.begin());
+    version.former.push_back(row.number);
+  }
+  if (number >= limits::kVersionNumberMax)
+    return Error{Errc::invalid, fmt::format("{}: expected at most {} versions", model, limits::kVersionNumberMax)};
+  if (!row.removed) WEFT_CHECK(names_.check_shows(model, row.kind));
+  if (taken == OfNumber::renumbered) version.returned = own_.generation();
   const std::string head_key = keys_.head(model);
-  const std::string key = row.removed ? keys_.tombstone(model, row.number) : keys_.version(model, row.number);
-  const RegistryHead head{std::max(now.head.next_number, row.number + 1),
+  const std::string key = row.removed ? keys_.tombstone(model, number) : keys_.version(model, number);
+  const RegistryHead head{std::max(now.head.next_number, number + 1),
                           now.head_revision == 0 ? row.time_ns : now.head.created_ns, row.kind};
   // With the current revision a tombstone sorts after the versions restored before it (RegistryList).
   std::vector<std::byte> value =
@@ -99,26 +118,110 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredVersion& v
                                             spec_of(model, row.number), value.size(), limits::kRegistryRecordMax)};
   etcd::Txn txn;
   txn.compares.push_back({{head_key, {}}, Target::mod_revision, Relation::equal, now.head_revision});
-  for (const std::string& absent : {keys_.version(model, row.number), keys_.tombstone(model, row.number)})
+  for (const std::string& absent : {keys_.version(model, number), keys_.tombstone(model, number)})
     txn.compares.push_back({{absent, {}}, Target::version, Relation::equal, 0});
   txn.then.emplace_back(etcd::Put{head_key, seal(head, keys_.bound(head_key)), 0});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});
+  if (version.in_memory && !row.removed) {
+    const std::string memory = keys_.memory(model, number);
+    txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{row.time_ns, row.uid}, keys_.bound(memory)), 0});
+  }
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   own_.forget(model);
+  return answer.succeeded ? std::optional(Placed{number, answer.header.revision}) : std::nullopt;
+}
+
+// Returns nothing after a lost race. A live version that the registry has may only get a later message and metrics.
+Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredVersion& version, bool check_only) {
+  const VersionRow& row = version.version;
+  WEFT_TRY(const Returning now, read_returning(version));
+  if (now.live && row.removed)
+    return Error{Errc::exists,
+                 fmt::format("{}: it was removed, and the registry has it", spec_of(row.model_name, row.number))};
+  const bool there = now.live || now.removed;
+  if (now.taken && !there) return has_another(row.model_name, row.number);
+  const bool needed = !there || (now.live && row.described_ns > now.live->version.described_ns);
+  if (check_only && !there && !row.removed) WEFT_CHECK(names_.check_shows(row.model_name, row.kind));
+  if (check_only || !needed) return std::optional(needed);
+  if (there) {
+    WEFT_TRY(const auto returned, try_return(version, now));
+    return returned ? std::optional(true) : std::nullopt;
+  }
+  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::refused));
+  return placed ? std::optional(true) : std::nullopt;
+}
+
+// If etcd has this setting of the tag, or a later one, the key stays unchanged.
+Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, bool check_only) {
+  const std::string key = keys_.tag(tag.model, tag.name);
+  const std::string to = keys_.version(tag.model, tag.number);
+  if (check_only) return std::optional(true);
+  etcd::Txn read;
+  read.then.emplace_back(query_of(key));
+  read.then.emplace_back(query_of(to));
+  WEFT_TRY(const etcd::TxnAnswer now, client_.txn(read));
+  const std::vector<etcd::KeyValue>&known = now.ranges[0].items, &target = now.ranges[1].items;
+  if (!known.empty()) {
+    const auto said = open_tag(known[0].value, keys_.bound(key));
+    if (!said.ok() || said->order(known[0].mod_revision) >= tag.order()) return std::optional(false);
+  }
+  etcd::Txn txn;
+  txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, known.empty() ? 0 : known[0].mod_revision});
+  if (tag.number != 0) {
+    if (target.empty()) return std::optional(false);
+    WEFT_TRY(const MirroredVersion version, open_version(target[0].value, keys_.bound(to)));
+    if (version.version.uid != tag.uid) return has_another(tag.model, tag.number);
+    txn.compares.push_back({{to, {}}, Target::mod_revision, Relation::equal, target[0].mod_revision});
+  }
+  const RegistryTag value{tag.number,     tag.time_ns,  tag.by,   tag.number == 0 ? Uuid{} : tag.uid,
+                          tag.generation, tag.revision, tag.owner};
+  txn.then.emplace_back(etcd::Put{key, seal(value, keys_.bound(key)), 0});
+  WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   return answer.succeeded ? std::optional(true) : std::nullopt;
 }
 
-// A tag that the registry has already stays unchanged.
-Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, bool check_only) {
-  const std::string key = keys_.tag(tag.model, tag.name);
-  if (check_only) return std::optional(true);
-  etcd::Txn txn;
-  txn.compares.push_back({{key, {}}, Target::version, Relation::equal, 0});
-  txn.compares.push_back({{keys_.version(tag.model, tag.number), {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(
-      etcd::Put{key, seal(RegistryTag{tag.number, tag.time_ns, tag.by, tag.owner}, keys_.bound(key)), 0});
-  WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
-  return std::optional(answer.succeeded);
+// One attempt per version. `moved` has the numbers in etcd of versions that the store has under other numbers.
+Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, const Refused& refused) {
+  std::map<VersionName, std::uint64_t> moved = lacking.moved;
+  std::map<std::string, std::uint64_t> heads;  // revisions of heads that this call has put
+  for (MirroredVersion version : lacking.versions) {
+    const VersionName name{version.version.model_name, version.version.number};
+    for (ParentRef& parent : version.version.parents)
+      if (const auto at = moved.find({parent.model, parent.number}); at != moved.end()) parent.number = at->second;
+    const auto merged = merge(version, listed, heads[name.model]);
+    if (!merged.ok() && is_silence(merged.error())) return merged.error();
+    if (!merged.ok()) {
+      refused(version.version.uid, merged.error());
+      continue;
+    }
+    if (!*merged) return {};
+    if (**merged != name.number) moved[name] = **merged;
+  }
+  for (MirroredTag tag : lacking.tags) {
+    if (const auto at = moved.find({tag.model, tag.number}); at != moved.end()) tag.number = at->second;
+    const auto done = bring_back(tag, false);
+    if (!done.ok() && is_silence(done.error())) return done.error();
+    if (!done.ok()) refused(tag.uid, done.error());
+  }
+  for (const auto& [model, next_number] : lacking.ahead) WEFT_CHECK(raise(model, next_number));
+  return {};
+}
+
+// Returns the version's number in the registry; nothing if the registry has changed since the list.
+Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& version, std::uint64_t listed,
+                                                        std::uint64_t& head_put) {
+  WEFT_TRY(const Returning now, read_returning(version));
+  if (now.live || now.removed) {
+    auto returned = try_return(version, now);
+    const bool raced =
+        !returned.ok() && (returned.error().code == Errc::not_found || returned.error().code == Errc::exists);
+    return raced ? Result(std::optional<std::uint64_t>()) : std::move(returned);
+  }
+  if (now.head_revision > listed && now.head_revision != head_put) return std::optional<std::uint64_t>();
+  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::renumbered));
+  if (!placed) return std::optional<std::uint64_t>();
+  head_put = placed->revision;
+  return std::optional(placed->number);
 }
 
 Status EtcdRestore::raise(const std::string& model, std::uint64_t next_number) {

@@ -1,14 +1,17 @@
-// Restores the names of a lost registry into a new one, from the stores and the origin that still have them. Any
+// Restores the names of a registry that was lost or set back, from the stores and the origin that still have them. Any
 // thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "registry/etcd_names.h"
 #include "registry/own_registry.h"
+#include "registry/registry_compare.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
 
@@ -22,16 +25,32 @@ class EtcdRestore {
 
   // See Registry::bring_back().
   Result<bool> bring_back(const MirrorChange& change, bool check_only);
+  // Brings back all that the registry lacks according to a list of revision `listed`. A version whose number another
+  // version has gets the next number of its model, and the tags of `lacking` follow it. The caller lists and compares
+  // again afterwards: others may have changed the registry meanwhile, and then this ends early. Calls `refused` with
+  // each change that the registry cannot have, such as a version of a name that would hide another model's.
+  using Refused = std::function<void(const Uuid& uid, const Error& error)>;
+  Status reconcile(const Lacking& lacking, std::uint64_t listed, const Refused& refused);
   // Raises the model's next number to at least `next_number`. A registry that was set back would otherwise use numbers
   // again that this node's store has.
   Status raise(const std::string& model, std::uint64_t next_number);
 
  private:
   using Clock = etcd::Client::Clock;
+  // The fate of a version that etcd lacks, if another version has its number.
+  enum class OfNumber : std::uint8_t { refused, renumbered };
+  struct Placed {
+    std::uint64_t number = 0;
+    std::uint64_t revision = 0;
+  };
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
+  Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now);
+  Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);
+  Result<std::optional<std::uint64_t>> merge(const MirroredVersion& version, std::uint64_t listed,
+                                             std::uint64_t& head_put);
 
   OwnRegistry& own_;
   EtcdNames& names_;

@@ -50,6 +50,9 @@ class LocalRegistry final : public Registry {
   Result<bool> bring_back(const MirrorChange& /*change*/, bool /*check_only*/) override {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to restore"};
   }
+  Result<ReconcileReport> reconcile(const ReconcileRequest& /*request*/) override {
+    return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry to reconcile"};
+  }
   Result<std::uint64_t> catch_up(Clock::time_point /*deadline*/) override {
     WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
     return snapshot->registry_revision();

@@ -22,6 +22,7 @@ constexpr std::size_t kChangesAtOnce = limits::kBatchItems;
 constexpr std::size_t kChangesUntrimmed = 1'024;
 constexpr auto kFirstPause = std::chrono::milliseconds(100);
 constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
+constexpr int kRoundsMax = 100;  // lists of one reconciliation: each follows a change of another node
 constexpr auto kWatchWait = std::chrono::seconds(60);
 
 // True if etcd refuses a change and would refuse it again. After other errors etcd may still have made the change.
@@ -38,6 +39,8 @@ Mirror::Mirror(Parts parts)
   status_.complete = false;
   status_.trouble = "etcd has not answered yet";
   status_.since_ns = now_ns();
+  mark_ = mark_file_.read();
+  status_.generation = mark_.generation;
 }
 
 void Mirror::end() {
@@ -86,13 +89,13 @@ Status Mirror::session() {
   WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
   const std::uint64_t known = snapshot->registry_revision();
   snapshot.reset();
-  etcd_ = header.cluster;
   WEFT_TRY(const bool same, goes_on(known, header));
   Status status;
   if (same) {
     set_applied(known);
     WEFT_CHECK(aim());
-    status = follow(mark_->revision + 1);
+    whole_ = true;
+    status = follow(mark_.revision + 1);
   } else {
     status = begin_anew();
   }
@@ -106,47 +109,123 @@ Status Mirror::session() {
 // True if the mirror can follow etcd from its mark, without a list: etcd's history contains the mark. Revisions between
 // the mark and `known` did not change this cluster.
 Result<bool> Mirror::goes_on(std::uint64_t known, const etcd::Header& header) {
-  mark_ = mark_file_.read();
-  if (!mark_ || mark_->known != known || known == 0 || known > header.revision) return false;
-  if (mark_->etcd == header.cluster) {
-    WEFT_TRY(const bool same, is_of(parts_.client, *mark_));
-    if (same) return true;
-  }
-  log_info("registry: etcd's history is not the one that is known here; reading it whole");
-  return false;
+  if (mark_.generation != meta_.generation) return false;
+  if (mark_.revision == 0 || mark_.known != known || known == 0 || known > header.revision) return false;
+  WEFT_TRY(const bool same, is_of(parts_.client, parts_.keys, mark_));
+  if (!same) log_info("registry: etcd's history is not the one that is known here; reading it whole");
+  return same;
 }
 
-// Reads the whole registry, then follows it. A barrier put before becomes the mark. If etcd refuses the barrier, the
-// mirror follows without a mark.
+// Reads the whole registry, then follows it. If it has lost history, the mirror follows without a mark: so the next
+// session finds the loss again.
 Status Mirror::begin_anew() {
   keep_mark(std::nullopt, 0);
-  std::optional<MirrorMark> mark;
-  const std::string value = random_uuid();
-  const auto revision = parts_.own.barrier(node_, value);
-  if (revision.ok())
-    mark = MirrorMark{0, 0, *revision, parts_.keys.barrier(node_), sha256(std::as_bytes(std::span(value)))};
-  else if (!is_refused(revision.error()))
-    return revision.error();
-  WEFT_TRY(const std::uint64_t listed, read_list());
+  RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
+  WEFT_TRY(whole_, settle(list));
+  WEFT_CHECK(apply_list(list));
   malloc_trim(0);  // a list of 100,000 versions takes about 50 MB, once
-  keep_mark(std::move(mark), listed);
-  aim_at(listed);
-  return follow(listed + 1);
+  if (whole_ && mark_.generation != meta_.generation) WEFT_CHECK(complete());
+  std::optional<MirrorMark> mark;
+  if (whole_ && list.history()) keep_newest(mark, *list.history());
+  keep_mark(std::move(mark), list.revision());
+  aim_at(list.revision());
+  return follow(list.revision() + 1);
+}
+
+// Brings back also what no store has. If etcd refuses a change, for lack of space for instance, the node goes on
+// without.
+Status Mirror::complete() {
+  for (const Status& back : {parts_.collections.bring_back(), parts_.purges.bring_back()})
+    if (!back.ok() && !is_refused(back.error())) return back;
+  const Status recorded = parts_.own.complete_generation(node_, meta_.generation);
+  if (!recorded.ok() && !is_refused(recorded.error())) return recorded;
+  set_generation(meta_.generation);
+  return {};
+}
+
+// Reads and compares lists, and brings back what they lack if a reconciliation asks for it. Returns false if the
+// registry has lost history. `list` is the last one.
+Result<bool> Mirror::settle(RegistryList& list) {
+  for (int round = 0; round < kRoundsMax; ++round) {
+    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
+    WEFT_CHECK(list.read(parts_.client));
+    read_collection();
+    {
+      std::lock_guard lock(mutex_);
+      ++status_.lists;
+    }
+    WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(parts_.store));
+    std::erase_if(lacking.versions, [this](const auto& one) { return impossible_.contains(one.version.uid); });
+    std::erase_if(lacking.tags, [this](const auto& one) { return impossible_.contains(one.uid); });
+    if (lacking.empty()) return true;
+    if (meta_.lost.empty() && meta_.generation > mark_.generation) {
+      WEFT_CHECK(take_part(lacking, list.revision()));
+      continue;
+    }
+    const std::string what = fmt::format("node {} has {}, and etcd lacks {}", parts_.name, lacking.text(),
+                                         lacking.versions.size() + lacking.tags.size() == 1 ? "it" : "them");
+    const Status reported = parts_.own.report_loss(what);
+    if (!reported.ok() && !is_refused(reported.error())) return reported.error();
+    set_lost(reported.ok() ? parts_.own.lost() : what);
+    return false;
+  }
+  return Error{Errc::busy, "other nodes change the registry all the time"};
+}
+
+Status Mirror::take_part(const Lacking& lacking, std::uint64_t listed) {
+  log_info("registry: bringing back {}", lacking.text());
+  return parts_.restore.reconcile(lacking, listed, [&](const Uuid& uid, const Error& error) {
+    refuse(error);
+    impossible_.insert(uid);
+  });
+}
+
+// Applies the differences. The store keeps its revision until the last commit, so that the list is read again after an
+// interruption.
+Status Mirror::apply_list(RegistryList& list) {
+  std::uint64_t before = 0;
+  {
+    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
+    before = snapshot->registry_revision();
+  }
+  list.order();
+  for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
+    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
+    std::vector<MirrorChange> next = list.take(kChangesAtOnce);
+    WEFT_CHECK(apply(some, next.empty() ? list.revision() : before));
+    some = std::move(next);
+  }
+  return apply({}, list.revision());
 }
 
 // Stores the mark. If that fails, the node reads the whole registry at its next start.
 void Mirror::keep_mark(std::optional<MirrorMark> mark, std::uint64_t known) {
-  mark_ = std::move(mark);
-  if (mark_) {
-    mark_->known = known;
-    mark_->etcd = etcd_;
-  }
+  const std::uint64_t generation = mark_.generation;
+  mark_ = mark.value_or(MirrorMark{});
+  mark_.generation = generation;
+  mark_.known = known;
   if (const Status status = mark_file_.write(mark_); !status.ok()) log_warning("registry: {}", status.error().message);
+}
+
+void Mirror::set_generation(std::uint64_t generation) {
+  mark_.generation = generation;
+  std::lock_guard lock(mutex_);
+  status_.generation = generation;
+  wake_.notify_all();
+}
+
+// Shows what the registry says about its history.
+void Mirror::set_lost(const std::string& lost) {
+  std::lock_guard lock(mutex_);
+  if (!lost.empty() && status_.lost != lost) log_warning("registry: {}", lost_history(lost).message);
+  status_.lost = lost;
 }
 
 Status Mirror::agree(etcd::Header& header) {
   const auto& of = parts_.store.cluster();
   WEFT_TRY(RegistryMeta meta, parts_.own.agree(of ? of->cluster : "", header));
+  meta_ = meta;
+  if (!of || of->cluster == meta.cluster) set_lost(meta.lost);
   if (joined_) {
     if (of->cluster == meta.cluster) return parts_.agreed(), Status{};
     return Error{Errc::invalid,
@@ -205,52 +284,6 @@ void Mirror::read_collection() {
     refuse(read.error());
 }
 
-// Gives a registry that was set back what it has lost and this store has: the next numbers of models, which other nodes
-// would use again, and later messages and metrics, which other nodes would not have. If etcd refuses, for lack of space
-// for instance, it refuses changes of the other nodes too, so the mirror goes on.
-Status Mirror::bring_back(const RegistryList& list) {
-  const auto made = [this](const Status& status) -> Status {
-    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
-    if (status.ok()) return {};
-    if (const Errc code = status.error().code; code == Errc::unreachable || code == Errc::timed_out) return status;
-    refuse(status.error());
-    return {};
-  };
-  for (const auto& [model, next_number] : list.ahead()) WEFT_CHECK(made(parts_.restore.raise(model, next_number)));
-  for (const MirroredVersion& version : list.described()) {
-    const auto told = parts_.restore.bring_back(version, false);
-    WEFT_CHECK(made(told.ok() ? Status{} : told.error()));
-  }
-  return {};
-}
-
-// Reads the whole registry and applies the differences. The store keeps its revision until the last commit, so that the
-// list is read again after an interruption.
-Result<std::uint64_t> Mirror::read_list() {
-  RegistryList list(parts_.keys, [this](const Error& error) { refuse(error); });
-  WEFT_CHECK(list.read(parts_.client));
-  read_collection();
-  {
-    std::lock_guard lock(mutex_);
-    ++status_.lists;
-  }
-  std::uint64_t before = 0;
-  {
-    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, parts_.store.snapshot());
-    before = snapshot->registry_revision();
-  }
-  WEFT_CHECK(list.compare(parts_.store));
-  WEFT_CHECK(bring_back(list));
-  for (std::vector<MirrorChange> some = list.take(kChangesAtOnce); !some.empty();) {
-    if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
-    std::vector<MirrorChange> next = list.take(kChangesAtOnce);
-    WEFT_CHECK(apply(some, next.empty() ? list.revision() : before));
-    some = std::move(next);
-  }
-  WEFT_CHECK(apply({}, list.revision()));
-  return list.revision();
-}
-
 // Watches the registry from revision `from` on. Reads the members at that revision or later: the watch would never
 // report a member that joined in between.
 Status Mirror::follow(std::uint64_t from) {
@@ -297,6 +330,8 @@ Status Mirror::receive(etcd::WatchStream& watch) {
       std::lock_guard lock(mutex_);
       if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     }
+    // Other nodes may bring back earlier settings than those of this store, so the next session compares first.
+    if (batch.generation) return Error{Errc::unreachable, "the registry's state has changed"};
     untrimmed += batch.changes.size();
     if (batch.revision != 0) WEFT_CHECK(apply(batch));
     std::lock_guard lock(mutex_);
@@ -307,11 +342,6 @@ Status Mirror::receive(etcd::WatchStream& watch) {
 void Mirror::read_event(const etcd::Event& event, Batch& batch) {
   auto key = parts_.keys.parse(event.item.key);
   if (!key.ok()) return refuse(key.error());
-  // A head and a use of a token are no marks: two histories may contain equal ones. Members and claims come and go with
-  // their leases, and the records of nodes are put again.
-  const bool is_mark = key->kind != KeyKind::head && key->kind != KeyKind::member && key->kind != KeyKind::claim &&
-                       key->kind != KeyKind::join && key->kind != KeyKind::node;
-  if (is_mark) keep_newest(batch.mark, event);
   switch (key->kind) {
     case KeyKind::version:
     case KeyKind::tombstone:
@@ -319,10 +349,12 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       break;
     case KeyKind::tag:
       if (!event.deleted) break;
-      batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision}, event.item.mod_revision);
+      batch.add(MirroredTag{key->model, key->name, 0, 0, event.item.mod_revision, {}, {}, meta_.generation},
+                event.item.mod_revision);
       return;
     case KeyKind::memory:
-      batch.add(MirroredMemory{key->model, key->number, !event.deleted}, event.item.mod_revision);
+      if (!event.deleted) break;
+      batch.add(MirroredMemory{key->model, key->number, false}, event.item.mod_revision);
       return;
     case KeyKind::member:
       return read_member(event, *key, batch);
@@ -330,8 +362,19 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return read_node(event, *key);
     case KeyKind::head:
       return parts_.own.saw_head(key->model, event);
+    case KeyKind::history:
+      if (event.deleted) return;
+      keep_newest(batch.mark, event.item);
+      return parts_.own.saw_history(event.item.mod_revision);
+    case KeyKind::meta:
+      batch.generation = batch.generation || !parts_.own.has_identity(event.item.value);
+      return;
     case KeyKind::purge:
-      batch.purges = (!event.deleted && parts_.purges.saw(*key)) || batch.purges;
+      if (event.deleted) return;
+      if (const auto fresh = parts_.purges.saw(*key, event.item); fresh.ok())
+        batch.purges = batch.purges || *fresh;
+      else
+        refuse(fresh.error());
       return;
     case KeyKind::collection:
       if (const Status seen = parts_.collections.saw(event); !seen.ok()) refuse(seen.error());
@@ -383,7 +426,7 @@ Status Mirror::apply(Batch& batch) {
   if (!batch.changes.empty() || batch.barrier) {
     WEFT_TRY(const std::size_t applied, apply_all_but_last(batch));
     WEFT_CHECK(apply(std::span<const MirrorChange>(batch.changes).subspan(applied), batch.revision));
-    keep_mark(std::move(batch.mark), batch.revision);
+    if (whole_) keep_mark(batch.mark ? std::move(batch.mark) : mark_, batch.revision);
   } else {
     set_applied(batch.revision);
   }

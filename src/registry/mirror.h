@@ -1,7 +1,12 @@
 // Keeps a store a mirror of the registry. A worker receives the commits in etcd and applies them to the store in order,
 // many changes in one commit. It resumes at the store's revision. If etcd has compacted the revisions after that, or
-// was restored from an older backup, even if its revisions have caught up since, the thread reads the whole registry
-// and applies the differences. While etcd does not answer, the thread retries and the store keeps its last state.
+// its history is another one, the thread reads the whole registry and applies the differences. While etcd does not
+// answer, the thread retries and the store keeps its last state.
+//
+// If the store has anything that the whole registry lacks, the registry has lost history. The mirror records that in
+// etcd, which stops changes of names on all nodes, keeps what the store has, and finds it again after each start. A
+// reconciliation begins a new generation of the registry: then the mirror of each node first brings back what the
+// registry lacks, and follows it after that.
 //
 // A value that does not verify is skipped and reported; it never stops the others.
 #pragma once
@@ -12,6 +17,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +29,10 @@
 #include "registry/mirror_mark.h"
 #include "registry/own_registry.h"
 #include "registry/purges.h"
+#include "registry/registry_compare.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_list.h"
+#include "registry/registry_records.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
@@ -45,6 +53,7 @@ class Mirror {
     EtcdRestore& restore;
     Collections& collections;
     Purges& purges;
+    std::string name;  // of this node, for messages
     std::function<void()> agreed;
     std::function<void()> changed;
   };
@@ -73,9 +82,11 @@ class Mirror {
   void read_purges();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
-  Result<std::uint64_t> read_list();  // returns the revision of the list
+  Status complete();
+  Result<bool> settle(RegistryList& list);
+  Status take_part(const Lacking& lacking, std::uint64_t listed);
+  Status apply_list(RegistryList& list);
   void keep_mark(std::optional<MirrorMark> mark, std::uint64_t known);
-  Status bring_back(const RegistryList& list);
   Status follow(std::uint64_t from);
   Status receive(etcd::WatchStream& watch);
   // Changes from one or more answers of the watch, committed together.
@@ -84,9 +95,10 @@ class Mirror {
     std::vector<std::uint64_t> revisions;  // revision of each change
     std::uint64_t revision = 0;
     std::optional<MirrorMark> mark;
-    bool barrier = false;  // contains this node's barrier
-    bool members = false;  // members joined or left
-    bool purges = false;   // versions were purged
+    bool barrier = false;     // contains this node's barrier
+    bool generation = false;  // the registry's state has changed
+    bool members = false;     // members joined or left
+    bool purges = false;      // versions were purged
     void add(MirrorChange change, std::uint64_t of) {
       changes.push_back(std::move(change));
       revisions.push_back(of);
@@ -103,14 +115,19 @@ class Mirror {
   void aim_at(std::uint64_t revision);
   void suspect(std::string why);  // call with mutex_ held
   void set_connected(bool connected, const std::string& trouble);
+  void set_generation(std::uint64_t generation);
+  void set_lost(const std::string& lost);
   void refuse(const Error& error);
 
   const Parts parts_;
   MemberList members_;
-  std::string node_;                // this node's id; only the worker uses this and the next five
-  bool joined_ = false;             // the store belongs to the cluster
-  std::uint64_t etcd_ = 0;          // etcd's cluster id
-  std::optional<MirrorMark> mark_;  // mark of the store's state
+  std::string node_;     // this node's id; only the worker uses this and the next seven
+  bool joined_ = false;  // the store belongs to the cluster
+  RegistryMeta meta_;    // of the registry that the session follows
+  MirrorMark mark_;      // of the store's state
+  bool whole_ = true;    // the registry has all that the store has
+  // Changes that the registry lacks and cannot have, by the identities of versions, since the start.
+  std::set<Uuid> impossible_;
   MarkFile mark_file_;
   RetryPause retry_;
 

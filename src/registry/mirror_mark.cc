@@ -11,62 +11,38 @@ namespace {
 
 constexpr std::uint64_t kFileBytesMax = 65'536;
 
-// Returns the key at a revision (0: the current one); nothing if it did not exist.
-Result<std::optional<etcd::KeyValue>> at_revision(etcd::Client& client, const std::string& key,
-                                                  std::uint64_t revision) {
-  WEFT_TRY(etcd::RangeAnswer answer, client.range({{key, {}}, 0, revision, false, false}));
-  if (answer.items.empty()) return std::optional<etcd::KeyValue>();
-  return std::optional<etcd::KeyValue>(std::move(answer.items[0]));
-}
-
-bool is_put(const MirrorMark& mark, const std::optional<etcd::KeyValue>& item) {
-  return item && item->mod_revision == mark.revision && sha256(item->value) == *mark.value;
-}
-
-Result<bool> was_put(etcd::Client& client, const MirrorMark& mark) {
-  WEFT_TRY(std::optional<etcd::KeyValue> now, at_revision(client, mark.key, 0));
-  if (is_put(mark, now)) return true;
-  WEFT_TRY(std::optional<etcd::KeyValue> then, at_revision(client, mark.key, mark.revision));
-  return is_put(mark, then);
-}
-
-Result<bool> was_deleted(etcd::Client& client, const MirrorMark& mark) {
-  WEFT_TRY(std::optional<etcd::KeyValue> before, at_revision(client, mark.key, mark.revision - 1));
-  WEFT_TRY(std::optional<etcd::KeyValue> then, at_revision(client, mark.key, mark.revision));
-  return before && !then;
-}
-
 }  // namespace
 
-void keep_newest(std::optional<MirrorMark>& mark, const etcd::Event& event) {
-  const etcd::KeyValue& item = event.item;
-  if (mark && item.mod_revision < mark->revision) return;
-  if (mark && item.mod_revision == mark->revision && (event.deleted || mark->value)) return;
-  std::optional<Digest> value;
-  if (!event.deleted) value = sha256(item.value);
-  mark = MirrorMark{0, 0, item.mod_revision, item.key, value};
+void keep_newest(std::optional<MirrorMark>& mark, const etcd::KeyValue& history) {
+  if (mark && history.mod_revision <= mark->revision) return;
+  mark = MirrorMark{0, 0, history.mod_revision, sha256(history.value)};
 }
 
-Result<bool> is_of(etcd::Client& client, const MirrorMark& mark) {
-  if (mark.revision < 2) return false;
-  auto is = mark.value ? was_put(client, mark) : was_deleted(client, mark);
-  if (!is.ok() && is.error().code == Errc::changed) return false;
-  return is;
+Result<bool> is_of(etcd::Client& client, const RegistryKeys& keys, const MirrorMark& mark) {
+  if (mark.revision == 0) return false;
+  for (const std::uint64_t at : {std::uint64_t{0}, mark.revision}) {  // now, and as it was
+    const auto answer = client.range({{keys.history(), {}}, 0, at, false, false});
+    if (!answer.ok() && answer.error().code == Errc::changed) return false;
+    if (!answer.ok()) return answer.error();
+    if (answer->items.empty() || answer->items[0].mod_revision < mark.revision) return false;
+    if (answer->items[0].mod_revision == mark.revision) return sha256(answer->items[0].value) == mark.value;
+  }
+  return false;
 }
 
-std::optional<MirrorMark> MarkFile::read() const {
+MirrorMark MarkFile::read() const {
   auto bytes = read_file(path_, kFileBytesMax);
   if (!bytes.ok()) return {};
   auto mark = open_mark(*bytes);
-  return mark.ok() ? std::optional(std::move(mark).value()) : std::nullopt;
+  return mark.ok() ? std::move(mark).value() : MirrorMark{};
 }
 
 // Writes in place: a torn write does not verify.
-Status MarkFile::write(const std::optional<MirrorMark>& mark) {
+Status MarkFile::write(const MirrorMark& mark) {
   if (!fd_.valid()) {
     WEFT_TRY(fd_, open_file(path_, O_WRONLY | O_CREAT));
   }
-  const std::vector<std::byte> bytes = mark ? seal(*mark) : std::vector<std::byte>();
+  const std::vector<std::byte> bytes = seal(mark);
   WEFT_CHECK(write_exact(fd_.get(), 0, bytes, path_));
   return resize_file(fd_.get(), bytes.size(), path_);
 }

@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "os/sys.h"
+#include "registry/etcd_facts.h"
 #include "registry/registry_records.h"
 #include "weft/names.h"
 
@@ -14,43 +17,78 @@ using etcd::Target;
 
 constexpr std::uint64_t kPurgesPerAnswer = 2'000;  // keys per answer
 
-std::vector<VersionName> Purges::list() const {
+std::vector<PurgedVersion> Purges::list() const {
   const MutexLock lock(mutex_);
-  return {purged_.begin(), purged_.end()};
+  std::vector<PurgedVersion> all;
+  for (const auto& [uid, name] : purged_) all.push_back({name, uid});
+  return all;
 }
 
-Status Purges::put(const VersionName& version) {
+// A repeated purge succeeds.
+Status Purges::put(const PurgedVersion& version) {
   const RegistryKeys& keys = own_.keys();
-  const std::string key = keys.purge(version.model, version.number);
-  const std::string live = keys.version(version.model, version.number);
-  const std::string gone = keys.tombstone(version.model, version.number);
+  const auto& [model, number] = version.name;
+  const std::string key = keys.purge(model, number), live = keys.version(model, number);
+  const std::string gone = keys.tombstone(model, number);
+  const auto brought_back = [&] {
+    return Error{Errc::exists,
+                 fmt::format("{}: it was brought back meanwhile; it is not purged", spec_of(model, number))};
+  };
+  etcd::Txn read;
+  read.then.emplace_back(query_of(live, true));
+  read.then.emplace_back(query_of(gone));
+  WEFT_TRY(const etcd::TxnAnswer now, own_.client().txn(read));
+  if (!now.ranges[0].items.empty()) return brought_back();
+  if (now.ranges[1].items.empty())
+    return Error{Errc::not_found, fmt::format("{}: there is no such version", spec_of(model, number))};
+  const etcd::KeyValue& item = now.ranges[1].items[0];
+  WEFT_TRY(const RegistryTombstone tombstone, open_tombstone(item.value, keys.bound(gone)));
+  WEFT_CHECK(check_uid(tombstone.version.version, model, number, version.uid));
   etcd::Txn txn;
-  txn.compares.push_back({{live, {}}, Target::version, Relation::equal, 0});
-  txn.compares.push_back({{gone, {}}, Target::version, Relation::greater, 0});
-  txn.then.emplace_back(etcd::Put{key, seal_moment(now_ns(), keys.bound(key)), 0});
+  txn.compares.push_back({{gone, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryMoment{now_ns(), version.uid}, keys.bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
-  const std::string spec = spec_of(version.model, version.number);
-  if (answer.succeeded) return static_cast<void>(saw({KeyKind::purge, version.model, version.number, {}})), Status{};
-  WEFT_TRY(const etcd::RangeAnswer now, own_.client().range(query_of(live, true)));
-  if (now.items.empty()) return Error{Errc::not_found, fmt::format("{}: there is no such version", spec)};
-  return Error{Errc::exists, fmt::format("{}: it was brought back meanwhile; it is not purged", spec)};
+  if (!answer.succeeded) return brought_back();
+  add(version);
+  return {};
 }
 
+// Skips purged versions whose tombstones the registry has under other numbers, or lacks.
+Status Purges::bring_back() {
+  for (const PurgedVersion& version : list()) {
+    WEFT_TRY(const etcd::RangeAnswer now,
+             own_.client().range(query_of(own_.keys().purge(version.name.model, version.name.number), true)));
+    if (!now.items.empty()) continue;
+    const Status done = put(version);
+    if (!done.ok() && done.error().code != Errc::exists && done.error().code != Errc::not_found) return done;
+  }
+  return {};
+}
+
+// Values that do not verify count as none.
 Result<bool> Purges::read() {
-  etcd::RangeQuery range{own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, true, false};
+  etcd::RangeQuery range{own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, false, false};
   bool any = false;
   for (;;) {
     WEFT_TRY(const etcd::RangeAnswer page, own_.client().range(range));
     for (const etcd::KeyValue& item : page.items)
-      if (const auto key = own_.keys().parse(item.key); key.ok()) any = saw(*key) || any;
+      if (const auto key = own_.keys().parse(item.key); key.ok()) {
+        const auto fresh = saw(*key, item);
+        any = (fresh.ok() && *fresh) || any;
+      }
     if (!page.more || page.items.empty()) return any;
     range.keys.begin = page.items.back().key + '\0';
   }
 }
 
-bool Purges::saw(const RegistryKey& key) {
+Result<bool> Purges::saw(const RegistryKey& key, const etcd::KeyValue& item) {
+  WEFT_TRY(const RegistryMoment moment, open_moment(item.value, own_.keys().bound(item.key)));
+  return add({{key.model, key.number}, moment.uid});
+}
+
+bool Purges::add(PurgedVersion version) {
   const MutexLock lock(mutex_);
-  return purged_.insert({key.model, key.number}).second;
+  return purged_.emplace(version.uid, std::move(version.name)).second;
 }
 
 }  // namespace weft

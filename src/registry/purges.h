@@ -4,13 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <string>
-#include <string_view>
+#include <map>
 #include <vector>
 
 #include "base/mutex.h"
 #include "registry/own_registry.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
 
@@ -20,18 +19,24 @@ class Purges {
  public:
   explicit Purges(OwnRegistry& own) : own_(own) {}  // `own` outlives this
 
-  std::vector<VersionName> list() const;
-  // Records that a removed version is purged. Errc::exists: it is live. Errc::not_found: there is no such version.
-  Status put(const VersionName& version);
+  std::vector<PurgedVersion> list() const;
+  // Records that a removed version is purged. Errc::exists: it is live, or another version has the number.
+  // Errc::not_found: there is no such version.
+  Status put(const PurgedVersion& version);
+  // Puts the known keys again that a registry has lost, after its versions are back.
+  Status bring_back();
 
   // Reads all keys. True if there are new ones.
   Result<bool> read();
-  bool saw(const RegistryKey& key);  // the watch has received this key; true if it is new
+  // The watch has received this key; true if it is new. Errc::corrupt: the value does not verify.
+  Result<bool> saw(const RegistryKey& key, const etcd::KeyValue& item);
 
  private:
+  bool add(PurgedVersion version);
+
   OwnRegistry& own_;
   mutable Mutex mutex_;
-  std::set<VersionName> purged_ WEFT_GUARDED_BY(mutex_);
+  std::map<Uuid, VersionName> purged_ WEFT_GUARDED_BY(mutex_);  // by identity
 };
 
 }  // namespace weft

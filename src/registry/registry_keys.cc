@@ -50,7 +50,7 @@ std::optional<KeyKind> kind_of(std::string_view letter) {
   constexpr std::pair<std::string_view, KeyKind> kKinds[] = {
       {"m/", KeyKind::head},   {"v/", KeyKind::version}, {"x/", KeyKind::tombstone}, {"t/", KeyKind::tag},
       {"n/", KeyKind::member}, {"b/", KeyKind::barrier}, {"d/", KeyKind::memory},    {"c/", KeyKind::claim},
-      {"j/", KeyKind::join},   {"k/", KeyKind::node},    {"p/", KeyKind::purge}};
+      {"j/", KeyKind::join},   {"k/", KeyKind::node},    {"p/", KeyKind::purge},     {"s/", KeyKind::share}};
   for (const auto& [text, kind] : kKinds)
     if (text == letter) return kind;
   return {};
@@ -86,6 +86,8 @@ etcd::Keys RegistryKeys::all(KeyKind kind) const {
       return etcd::prefixed(root_ + "k/");
     case KeyKind::purge:
       return etcd::prefixed(root_ + "p/");
+    case KeyKind::share:
+      return etcd::prefixed(root_ + "s/");
     default:
       return etcd::prefixed(root_ + "n/");
   }
@@ -115,6 +117,9 @@ std::string RegistryKeys::claim_place(std::string_view digits, std::uint64_t lea
 etcd::Keys RegistryKeys::versions_of(std::string_view model) const {
   return etcd::prefixed(fmt::format("{}v/{}@", root_, model));
 }
+etcd::Keys RegistryKeys::tombstones_of(std::string_view model) const {
+  return etcd::prefixed(fmt::format("{}x/{}@", root_, model));
+}
 etcd::Keys RegistryKeys::versions_below(std::string_view model) const {
   return etcd::prefixed(fmt::format("{}v/{}/", root_, model));
 }
@@ -131,11 +136,14 @@ Result<RegistryKey> RegistryKeys::parse(std::string_view key) const {
   if (rest == "r") return out;
   out.kind = KeyKind::collection;
   if (rest == "g") return out;
+  out.kind = KeyKind::history;
+  if (rest == "h") return out;
   auto kind = kind_of(rest.substr(0, 2));
   if (!kind) return refused(key, "weft has no such keys");
   out.kind = *kind;
   rest.remove_prefix(2);
-  if (out.kind == KeyKind::member || out.kind == KeyKind::barrier || out.kind == KeyKind::node) {
+  if (out.kind == KeyKind::member || out.kind == KeyKind::barrier || out.kind == KeyKind::node ||
+      out.kind == KeyKind::share) {
     if (!parse_uuid(rest)) return refused(key, "expected the uuid of a node");
     out.name = rest;
     return out;

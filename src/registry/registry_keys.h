@@ -19,6 +19,9 @@
 //   p/<model>@<number>           a purged version; never deleted
 //   g                            the latest collection of the origin; never deleted
 //   r                            put by every removal
+//   h                            put by every change of names; the value is random. Its revisions are the registry's
+//                                history
+//   s/<node>                     the last generation whose reconciliation the node has completed
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
 // the versions of a model are separate from those of the models below it. Pure.
@@ -46,6 +49,8 @@ enum class KeyKind : std::uint8_t {
   removals,
   collection,
   purge,
+  history,
+  share,
   join,
   node
 };
@@ -54,7 +59,7 @@ struct RegistryKey {
   KeyKind kind = KeyKind::meta;
   std::string model;         // head, version, tombstone, memory, tag, purge
   std::uint64_t number = 0;  // version, tombstone, memory, purge
-  std::string name;          // tag; member, barrier, node: the node; claim: its digits
+  std::string name;          // tag; member, barrier, node, share: the node; claim: its digits
 };
 
 class RegistryKeys {
@@ -64,10 +69,12 @@ class RegistryKeys {
   static Status check(std::string_view prefix, std::string_view cluster);
 
   etcd::Keys all() const { return etcd::prefixed(root_); }
-  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, purge, member or node
+  etcd::Keys all(KeyKind kind) const;  // `kind` is version, tombstone, memory, tag, purge, share, member or node
   std::string meta() const { return root_ + "meta"; }
   std::string removals() const { return root_ + "r"; }
   std::string collection() const { return root_ + "g"; }
+  std::string history() const { return root_ + "h"; }
+  std::string share(std::string_view node) const { return root_ + "s/" + std::string(node); }
   std::string head(std::string_view model) const;
   std::string version(std::string_view model, std::uint64_t number) const;
   std::string tombstone(std::string_view model, std::uint64_t number) const;
@@ -83,6 +90,7 @@ class RegistryKeys {
   std::string claim_last(std::string_view digits) const { return claim(digits) + "/last"; }
   std::string join(std::string_view digits) const { return root_ + "j/" + std::string(digits); }
   etcd::Keys versions_of(std::string_view model) const;
+  etcd::Keys tombstones_of(std::string_view model) const;
   etcd::Keys versions_below(std::string_view model) const;  // versions of models MODEL/…
   etcd::Keys tags_of(std::string_view model) const;
 

@@ -3,12 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/plain_text.h"
 #include "registry/registry_records.h"
-#include "weft/names.h"
-#include "weft/store/snapshot.h"
-#include "weft/store/walk.h"
 
 namespace weft {
 namespace {
@@ -27,33 +26,53 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
                                    std::uint64_t revision) {
   WEFT_TRY(RegistryKey parsed, keys.parse(key));
   std::string_view bound = keys.bound(key);
+  MirrorChange change;
   switch (parsed.kind) {
     case KeyKind::version: {
       WEFT_TRY(MirroredVersion version, open_version(value, bound));
-      return MirrorChange(named(std::move(version), std::move(parsed)));
+      change = named(std::move(version), std::move(parsed));
+      return change;
     }
     case KeyKind::tombstone: {
       WEFT_TRY(RegistryTombstone tombstone, open_tombstone(value, bound));
-      return MirrorChange(named(std::move(tombstone.version), std::move(parsed)));
+      tombstone.version.at.revision = revision;
+      change = named(std::move(tombstone.version), std::move(parsed));
+      return change;
     }
-    case KeyKind::memory:
-      return MirrorChange(MirroredMemory{std::move(parsed.model), parsed.number, true});
+    case KeyKind::memory: {
+      WEFT_TRY(const RegistryMoment moment, open_moment(value, bound));
+      change = MirroredMemory{std::move(parsed.model), parsed.number, true, moment.uid};
+      return change;
+    }
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
-      return MirrorChange(MirroredTag{std::move(parsed.model), std::move(parsed.name), tag.number, tag.time_ns,
-                                      revision, std::move(tag.by), std::move(tag.owner)});
+      change = MirroredTag{std::move(parsed.model),      std::move(parsed.name), tag.number, tag.time_ns,
+                           tag.stamp(revision).revision, std::move(tag.by),      tag.uid,    tag.generation,
+                           std::move(tag.owner)};
+      return change;
     }
     default:
       return Error{Errc::internal, fmt::format("key {}: no change of names", key)};
   }
 }
 
+std::optional<MirroredVersion> version_in(const RegistryKeys& keys, const RegistryList::Item& item) {
+  const std::string_view kind = keys.bound(item.key).substr(0, 2);
+  if (kind != "v/" && kind != "x/") return {};
+  auto change = decode_change(keys, item.key, item.value, item.revision);
+  return change.ok() ? std::optional(std::get<MirroredVersion>(std::move(change).value())) : std::nullopt;
+}
+
 Status RegistryList::read(etcd::Client& client) {
   items_.clear();
+  identities_.clear();
   revision_ = 0;
   // In key order: d/, t/, v/, x/. keep() requires that.
   for (KeyKind kind : {KeyKind::memory, KeyKind::tag, KeyKind::version, KeyKind::tombstone})
     WEFT_CHECK(read_kind(client, kind));
+  WEFT_TRY(etcd::RangeAnswer history, client.range({{keys_.history(), {}}, 0, revision_, false, false}));
+  history_.reset();
+  if (!history.items.empty()) history_ = std::move(history.items[0]);
   return {};
 }
 
@@ -80,10 +99,17 @@ void RegistryList::keep(etcd::KeyValue item) {
   // parents come before their children.
   const bool version = keys_.bound(item.key).starts_with("v/");
   if (items_.empty() || items_.back().key < item.key)
-    items_.push_back(
-        {version ? item.create_revision : item.mod_revision, std::move(item.key), std::move(item.value), false, false});
+    items_.push_back({version ? item.create_revision : item.mod_revision, std::move(item.key), std::move(item.value)});
   else
     refused_(Error{Errc::io, fmt::format("registry key {}: etcd lists it out of order", item.key)});
+}
+
+std::span<RegistryList::Item> RegistryList::below(const std::string& prefix) {
+  const auto before = [](const Item& item, std::string_view wanted) { return item.key < wanted; };
+  const auto begin = std::lower_bound(items_.begin(), items_.end(), prefix, before);
+  auto end = begin;
+  while (end != items_.end() && end->key.starts_with(prefix)) ++end;
+  return {begin, end};
 }
 
 RegistryList::Item* RegistryList::find(std::string_view key) {
@@ -92,29 +118,14 @@ RegistryList::Item* RegistryList::find(std::string_view key) {
   return at != items_.end() && at->key == key ? &*at : nullptr;
 }
 
-bool RegistryList::compare_version(const VersionRow& row) {
-  if (Item* gone = find(keys_.tombstone(row.model_name, row.number))) {
-    gone->known = row.removed;
-    gone->here = true;
-  } else if (Item* live = find(keys_.version(row.model_name, row.number))) {
-    auto said = open_version(live->value, keys_.bound(live->key));
-    live->known = said.ok() && said->version.manifest == row.manifest && !row.removed &&
-                  said->version.described_ns <= row.described_ns;
-    if (live->known && said->version.described_ns < row.described_ns) {
-      copy_description(row, said->version);
-      described_.push_back(named(std::move(said).value(), {KeyKind::version, row.model_name, row.number, {}}));
-    }
-  } else {
-    if (!row.removed)
-      refused_(Error{Errc::not_found, fmt::format("{}: this store has it, and the registry does not",
-                                                  spec_of(row.model_name, row.number))});
-    return false;
-  }
-  return true;
-}
-
-void RegistryList::compare_tag(const std::string& model, const TagRow& tag) {
-  if (find(keys_.tag(model, tag.name)) == nullptr) gone_.push_back(MirroredTag{model, tag.name, 0, 0, revision_});
+RegistryList::Item* RegistryList::find(const std::string& model, const Uuid& uid) {
+  const auto [at, fresh] = identities_.try_emplace(model);
+  if (fresh)
+    for (const std::string& prefix : {keys_.versions_of(model).begin, keys_.tombstones_of(model).begin})
+      for (Item& item : below(prefix))
+        if (const auto version = version_in(keys_, item)) at->second.emplace(version->version.uid, &item);
+  const auto found = at->second.find(uid);
+  return found == at->second.end() ? nullptr : found->second;
 }
 
 // Returns the revision at which an item comes in the order of changes: that of the publish for a version, also after
@@ -130,48 +141,24 @@ std::uint64_t RegistryList::published_at(const Item& item) const {
   return revision == 0 ? item.revision : revision;
 }
 
-// Compares the versions that are in memory. One list suffices, since such versions are few.
-Status RegistryList::compare_memory(Store& store) {
-  WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
-  WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
-  for (const VersionId id : noted) {
-    WEFT_TRY(const VersionRow row, snapshot->version(id));
-    Item* const item = find(keys_.memory(row.model_name, row.number));
-    if (item != nullptr)
-      item->known = true;
-    else
-      gone_.push_back(MirroredMemory{row.model_name, row.number, false});
-  }
-  return {};
-}
-
-Status RegistryList::compare(Store& store) {
-  const auto compare_model = [&](const ModelRow& model) -> Status {
-    bool all = true;
-    WEFT_CHECK(each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
-      all = compare_version(row) && all;
-      return {};
-    }));
-    if (!all) ahead_.emplace_back(model.name, model.next_number);
-    return each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
-      compare_tag(model.name, tag);
-      return {};
-    });
-  };
-  WEFT_CHECK(each_row(store, list_models(), compare_model));
-  WEFT_CHECK(compare_memory(store));
+void RegistryList::order() {
+  identities_.clear();
   std::erase_if(items_, [](const Item& item) { return item.known; });
   for (Item& item : items_)
     if (!item.here) item.revision = published_at(item);
-  std::stable_sort(items_.begin(), items_.end(), [this](const Item& a, const Item& b) {
-    const auto comes_after = [this](const Item& item) {  // tags and d/ keys come after their version
-      const std::string_view key = keys_.bound(item.key);
-      return key.starts_with("t/") || key.starts_with("d/");
-    };
-    return std::pair(a.revision, comes_after(a)) < std::pair(b.revision, comes_after(b));
-  });
+  const auto place = [this](const Item& item) {
+    const std::string_view key = keys_.bound(item.key);
+    const bool comes_last = key.starts_with("t/") || key.starts_with("d/");
+    // A version moves to a larger number, which another one may have to leave first.
+    return std::tuple(item.moves == 0, item.moves == 0 ? 0 : UINT64_MAX - number_in(item), comes_last, item.revision);
+  };
+  std::stable_sort(items_.begin(), items_.end(), [&](const Item& a, const Item& b) { return place(a) < place(b); });
   next_ = 0;
-  return {};
+}
+
+std::uint64_t RegistryList::number_in(const Item& item) const {
+  const auto key = keys_.parse(item.key);
+  return key.ok() ? key->number : 0;
 }
 
 std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
@@ -179,6 +166,7 @@ std::vector<MirrorChange> RegistryList::take(std::size_t count_max) {
   for (; next_ < items_.size() && out.size() < count_max; ++next_) {
     Item& item = items_[next_];
     auto change = decode_change(keys_, item.key, item.value, item.revision);
+    if (change.ok() && item.moves != 0) std::get<MirroredVersion>(*change).former.push_back(item.moves);
     if (change.ok())
       out.push_back(std::move(change).value());
     else

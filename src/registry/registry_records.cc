@@ -21,6 +21,7 @@ namespace wire = registry_records;
 template <class F>
 void fields(F& f, RegistryMeta& m) {
   f(wire::Meta::VT_FORMAT, m.format)(wire::Meta::VT_CLUSTER, m.cluster)(wire::Meta::VT_CREATED_NS, m.created_ns);
+  f(wire::Meta::VT_GENERATION, m.generation).text_if_any(wire::Meta::VT_LOST, m.lost);
 }
 
 // A kind is stored as its number and 1.
@@ -41,6 +42,8 @@ void fields(F& f, MirroredVersion& m) {
   f(T::VT_TENSORS, row.tensors)(T::VT_TENSOR_BYTES, row.tensor_bytes)(T::VT_TREE_NODES, m.tree_nodes);
   f(T::VT_PUBLISHER, row.publisher)(T::VT_PACKS, m.packs).dataset(T::VT_DATASET, row.kind);
   f(T::VT_DESCRIBED_NS, row.described_ns)(T::VT_UNDELETED_NS, row.undeleted_ns)(T::VT_PUBLISHED_AT, m.published_at);
+  f(T::VT_UID, row.uid)(T::VT_RETURNED, m.returned);
+  if (F::kReads || !m.former.empty()) f(T::VT_FORMER, m.former);
   f.table_if_any(T::VT_SOURCE, row.source);
   f.text_if_any(T::VT_USER, row.by.user).text_if_any(T::VT_NODE, row.by.node);
 }
@@ -51,14 +54,20 @@ void fields(F& f, RegistryTombstone& m) {
   VersionRow& row = m.version.version;
   f.table(T::VT_VERSION, m.version)(T::VT_REMOVED_NS, row.removed_ns)(T::VT_REVISION, m.revision)(T::VT_LOST, row.lost);
   f.text_if_any(T::VT_USER, m.version.removed_by.user).text_if_any(T::VT_NODE, m.version.removed_by.node);
-  f(T::VT_TAGS, m.version.tags);
+  f(T::VT_TAGS, m.version.tags)(T::VT_GENERATION, m.version.at.generation);
 }
 
 template <class F>
 void fields(F& f, RegistryTag& m) {
   using T = wire::Tag;
-  f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns);
+  f(T::VT_NUMBER, m.number)(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
+  f(T::VT_GENERATION, m.generation)(T::VT_CHANGED_AT, m.changed_at);
   f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node).text_if_any(T::VT_OWNER, m.owner);
+}
+
+template <class F>
+void fields(F& f, RegistryMoment& m) {
+  f(wire::Moment::VT_TIME_NS, m.time_ns)(wire::Moment::VT_UID, m.uid);
 }
 
 template <class F>
@@ -89,7 +98,7 @@ void fields(F& f, OriginCollection& m) {
 template <class F>
 void fields(F& f, MirrorMark& m) {
   using T = wire::Mark;
-  f(T::VT_KNOWN, m.known)(T::VT_ETCD, m.etcd)(T::VT_REVISION, m.revision)(T::VT_KEY, m.key)(T::VT_VALUE, m.value);
+  f(T::VT_GENERATION, m.generation)(T::VT_KNOWN, m.known)(T::VT_REVISION, m.revision)(T::VT_VALUE, m.value);
 }
 
 namespace {
@@ -122,6 +131,7 @@ Result<Value> open(RecordKind kind, std::span<const std::byte> bytes, std::strin
 
 std::string fault_of(const VersionRow& row) {
   if (!parse_uuid(row.publisher) || !can_be_author(row.by)) return "its publisher";
+  if (row.uid.empty()) return "its identity";
   if (const Status described = check_description(row.message, row.metrics, row.described_ns); !described.ok())
     return described.error().message;
   if (const Status source = check_source(row.source); !source.ok()) return source.error().message;
@@ -136,6 +146,10 @@ std::string fault_of(const VersionRow& row) {
   return {};
 }
 
+bool is_number(std::uint64_t number) {
+  return number > 0 && number <= limits::kVersionNumberMax;
+}
+
 // Checks a version from the registry, and removes the ids of parents, which are local to a store.
 Status admit(MirroredVersion& version, std::string_view bound) {
   for (ParentRef& parent : version.version.parents) parent.id = 0;
@@ -143,12 +157,11 @@ Status admit(MirroredVersion& version, std::string_view bound) {
   if (fault.empty() && (version.tree_nodes == 0 || version.tree_nodes > limits::kTreeNodesMax))
     fault = "the size of its tree";
   if (fault.empty() && version.packs.size() > limits::kRegistryPacksMax) fault = "its packs";
+  if (fault.empty() &&
+      (version.former.size() > limits::kFormerNumbersMax || !std::ranges::all_of(version.former, is_number)))
+    fault = "its former numbers";
   if (!fault.empty()) return refused_record(bound, fmt::format("no weft publishes so: {}", fault));
   return {};
-}
-
-bool is_number(std::uint64_t number) {
-  return number > 0 && number <= limits::kVersionNumberMax;
 }
 
 }  // namespace
@@ -189,10 +202,8 @@ std::vector<std::byte> seal(const OriginCollection& collection, std::string_view
   return seal_as(RecordKind::registry_collection, collection, bound);
 }
 
-std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound) {
-  flat::Builder builder;
-  return seal_record(RecordKind::registry_moment, flat::finish(builder, wire::CreateMoment(builder, time_ns)),
-                     seed_of(bound));
+std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound) {
+  return seal_as(RecordKind::registry_moment, moment, bound);
 }
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound) {
@@ -202,6 +213,8 @@ Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_vie
                                                 "the old version, import with the new one",
                                                 bound, kRegistryFormat, meta.format)};
   if (!parse_uuid(meta.cluster)) return refused_record(bound, "a cluster without an id");
+  if (meta.lost.size() > limits::kMessageMax || !plain_text(meta.lost, TextLines::one))
+    return refused_record(bound, "what it has lost");
   return meta;
 }
 
@@ -238,8 +251,13 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
   WEFT_TRY(auto tag, (open<wire::Tag, RegistryTag>(RecordKind::registry_tag, value, bound)));
   if (tag.number > limits::kVersionNumberMax)
     return refused_record(bound, fmt::format("a tag of number {}", tag.number));
+  if ((tag.number == 0) != tag.uid.empty()) return refused_record(bound, "a tag without its version's identity");
   if (!can_be_author(tag.by) || !can_be_author({tag.owner})) return refused_record(bound, "who set or protected it");
   return tag;
+}
+
+Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound) {
+  return open<wire::Moment, RegistryMoment>(RecordKind::registry_moment, value, bound);
 }
 
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound) {
@@ -280,9 +298,7 @@ std::vector<std::byte> seal(const MirrorMark& mark) {
 }
 
 Result<MirrorMark> open_mark(std::span<const std::byte> bytes) {
-  WEFT_TRY(auto mark, (open<wire::Mark, MirrorMark>(RecordKind::registry_mark, bytes, kMarkName)));
-  if (mark.key.empty()) return refused_record(kMarkName, "a mark without a key");
-  return mark;
+  return open<wire::Mark, MirrorMark>(RecordKind::registry_mark, bytes, kMarkName);
 }
 
 }  // namespace weft

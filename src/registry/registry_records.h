@@ -17,14 +17,17 @@
 
 namespace weft {
 
-// 15: the nodes of the cluster have records that outlive their leases; versions have the user who published them; tags
-// have an owner, who has protected them; members have a process and a place; the keys g and p/
-inline constexpr std::uint32_t kRegistryFormat = 15;
+// 16: the nodes of the cluster have records that outlive their leases; versions have the user who published them; tags
+// have an owner, who has protected them; members have a process and a place; the keys g and p/; the registry has
+// generations and a history; versions and purges have identities; tags of removed versions keep their keys
+inline constexpr std::uint32_t kRegistryFormat = 16;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
   std::string cluster;  // its uuid
   std::uint64_t created_ns = 0;
+  std::uint64_t generation = 0;  // grows with each reconciliation
+  std::string lost = {};         // says which node found that the registry has lost history; "": it has all
 };
 
 struct RegistryHead {
@@ -42,7 +45,19 @@ struct RegistryTag {
   std::uint64_t number = 0;  // 0: the tag was deleted
   std::uint64_t time_ns = 0;
   Author by = {};
-  std::string owner = {};  // as TagRow::owner
+  Uuid uid = {};  // of the version
+  std::uint64_t generation = 0;
+  std::uint64_t changed_at = 0;  // revision of the change, if it was brought back; 0: that of the key
+  std::string owner = {};        // as TagRow::owner
+  RegistryStamp stamp(std::uint64_t mod_revision) const {
+    return {generation, changed_at != 0 ? changed_at : mod_revision};
+  }
+  TagOrder order(std::uint64_t mod_revision) const { return {stamp(mod_revision), time_ns, uid}; }
+};
+
+struct RegistryMoment {
+  std::uint64_t time_ns = 0;
+  Uuid uid = {};  // of a version in memory or purged
 };
 
 // `bound` is RegistryKeys::bound() of the key.
@@ -56,13 +71,14 @@ std::vector<std::byte> seal(const Member& member, std::string_view bound);   // 
 std::vector<std::byte> seal(const KnownNode& node, std::string_view bound);  // without `node` and `present`
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
 std::vector<std::byte> seal(const OriginCollection& collection, std::string_view bound);
-std::vector<std::byte> seal_moment(std::uint64_t time_ns, std::string_view bound);
+std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound);
 Result<MirroredVersion> open_version(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 Result<KnownNode> open_node(std::span<const std::byte> value, std::string_view bound);
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "catalog/release.h"
+#include "catalog/renumber.h"
 #include "catalog/undelete.h"
 #include "packs/packs.h"
 
@@ -249,6 +250,11 @@ Status JournalReplay::replay(Txn& txn, const UndeleteEvent& event, Content conte
   input.content = read ? &*read : nullptr;
   if (!read) pass_over(event.local.view_inos, {version->id, version->time_ns});
   return apply_undelete(txn, event, input);
+}
+
+Status JournalReplay::replay(Txn& txn, const RenumberEvent& event, Content /*content*/, Found& /*found*/) {
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  return survey_.is_lost(model, event.number) ? Status{} : apply_renumber(txn, event);
 }
 
 }  // namespace weft

@@ -36,6 +36,9 @@ struct Label {
   std::string operator()(const RenameEvent& event) const {
     return fmt::format("the rename of {} to {}", event.model, event.to);
   }
+  std::string operator()(const RenumberEvent& event) const {
+    return fmt::format("the new number of {}@{}", event.model, event.number);
+  }
   std::string operator()(const UndeleteEvent& event) const {
     return fmt::format("the undelete of {}@{}", event.model, event.number);
   }
@@ -76,17 +79,14 @@ void JournalSurvey::see(const JournaledEvent& journaled) {
 }
 
 bool JournalSurvey::is_removed(const VersionRow& version) const {
-  const auto found = by_id_.find(version.model);
-  if (found == by_id_.end() || !found->second->removed.contains(version.number)) return false;
-  const auto undeleted = found->second->undeleted.find(version.number);
-  return undeleted == found->second->undeleted.end() || undeleted->second.removed;
+  if (!removed_.contains(version.uid)) return false;
+  const auto undeleted = undeleted_.find(version.uid);
+  return undeleted == undeleted_.end() || undeleted->second.removed;
 }
 
 std::span<const JournalSurvey::Undelete> JournalSurvey::later_undeletes(const VersionRow& version) const {
-  const auto found = by_id_.find(version.model);
-  if (found == by_id_.end()) return {};
-  const auto undeleted = found->second->undeleted.find(version.number);
-  if (undeleted == found->second->undeleted.end()) return {};
+  const auto undeleted = undeleted_.find(version.uid);
+  if (undeleted == undeleted_.end()) return {};
   const std::vector<Undelete>& all = undeleted->second.all;
   return {std::ranges::upper_bound(all, version.undeleted_ns, {}, &Undelete::time_ns), all.end()};
 }
@@ -114,7 +114,7 @@ void JournalSurvey::rename(std::string model, const std::string& to) {
     renamed.named_max = std::max(renamed.named_max, taken->second->named_max);
   by_name_[to] = &renamed;
   by_name_[model] =
-      &models_.emplace_back(Model{model, {}, {}, renamed.named_max, std::max(renamed.named_max + 1, renamed.floor)});
+      &models_.emplace_back(Model{model, {}, renamed.named_max, std::max(renamed.named_max + 1, renamed.floor)});
 }
 
 void JournalSurvey::name(const std::string& model, std::uint64_t number) {
@@ -128,18 +128,23 @@ void JournalSurvey::see(const TagsEvent& event) {
 }
 
 void JournalSurvey::see(const RemovalEvent& event) {
-  Model& model = named(event.model);
-  model.removed.add(event.number);
-  if (const auto undeleted = model.undeleted.find(event.number); undeleted != model.undeleted.end())
+  removed_.insert(event.uid);
+  if (const auto undeleted = undeleted_.find(event.uid); undeleted != undeleted_.end())
     undeleted->second.removed = true;
   name(event.model, event.number);
 }
 
 void JournalSurvey::see(const UndeleteEvent& event) {
-  Model::Undeleted& undeleted = named(event.model).undeleted[event.number];
+  Undeleted& undeleted = undeleted_[event.uid];
   undeleted.all.push_back({event.time_ns, event.reaped});
   undeleted.removed = false;
   name(event.model, event.number);
+}
+
+// The version has both numbers: no later repair takes the former one for lost.
+void JournalSurvey::see(const RenumberEvent& event) {
+  named(event.model).published.add(event.to);
+  name(event.model, event.to);
 }
 
 void JournalSurvey::see(const PublishEvent& event) {

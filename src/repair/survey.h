@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -58,14 +59,13 @@ class JournalSurvey {
  private:
   struct Model {
     std::string name;  // at this place of the journal
-    NumberSet published, removed;
+    NumberSet published;
     std::uint64_t named_max = 0;  // largest number in any record
     std::uint64_t floor = 1;      // smallest free number after the last repair
-    struct Undeleted {
-      std::vector<Undelete> all;  // in the order of the journal, whose times grow
-      bool removed = false;       // again
-    };
-    std::map<std::uint64_t, Undeleted> undeleted = {};  // by number
+  };
+  struct Undeleted {
+    std::vector<Undelete> all;  // in the order of the journal, whose times grow
+    bool removed = false;       // again
   };
   struct Gap {
     Range range;
@@ -80,6 +80,7 @@ class JournalSurvey {
   void see(const DescriptionEvent& event) { name(event.model, event.number); }
   void see(const RenameEvent& event) { rename(event.model, event.to); }
   void see(const UndeleteEvent& event);
+  void see(const RenumberEvent& event);
   Model& named(const std::string& model);
   void rename(std::string model, const std::string& to);
   void name(const std::string& model, std::uint64_t number);
@@ -95,6 +96,8 @@ class JournalSurvey {
   std::map<std::string, Model*> by_name_;  // by the names at this place of the journal
   std::unordered_map<ModelId, Model*> by_id_;
   NumberSet versions_;
+  std::set<Uuid> removed_;               // identities of versions that were ever removed
+  std::map<Uuid, Undeleted> undeleted_;  // by identity
   std::vector<Gap> gaps_;
   std::vector<Range> repaired_;
   std::uint64_t end_ = 0;                // end of the last record

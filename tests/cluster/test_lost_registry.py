@@ -30,8 +30,16 @@ def backup_of(etcd, path):
     return path
 
 
-def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followed(tmp_path):
-    models = [write_model(tmp_path / f"model{i}", random_tensors(2, 64 << 10, seed=f"lost {i}")) for i in range(3)]
+def stops(node, what):
+    """Names cannot be changed, and the status and the error say what to do."""
+    wait_until(lambda: what in registry_of(node)["lost"], seconds_max=SECONDS_MAX)
+    failed = node.store.weft("tag", "a@1", "other", check=False)
+    assert failed.returncode != 0 and "weft cluster reconcile" in failed.stderr
+    assert any("weft cluster reconcile" in line for line in node.store.weft("status").stdout.splitlines())
+
+
+def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_reconciled(tmp_path):
+    models = [write_model(tmp_path / f"model{i}", random_tensors(2, 64 << 10, seed=f"lost {i}")) for i in range(4)]
     with Cluster(tmp_path, peers=True) as cluster:
         one, two = cluster.some(2)
         cluster.publish(one, models[0], "a", tag="best")
@@ -53,15 +61,23 @@ def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_followe
 
         replace(cluster.etcd, backup)
         for node in (one, two):
-            wait_until(lambda node=node: registry_of(node)["connected"], seconds_max=SECONDS_MAX)
+            stops(node, "a@2")
             assert node.knows("a@1") and node.knows("a@2")
-            wait_until(lambda node=node: any("a@2" in line for line in registry_of(node)["refusals"]),
-                       seconds_max=SECONDS_MAX)
+        assert one.store.json("cluster", "reconcile", "--dry-run")["returned"] == ["a@2"]
+        report = two.store.json("cluster", "reconcile")
+        assert report["returned"] == ["a@2"] and report["renumbered"] == [] and report["problems"] == []
         cluster.publish(one, models[2], "b")
         assert two.knows("b@1")
         assert cluster.publish(one, models[2], "a") == "a@3"
+
+        replace(cluster.etcd)  # the same command makes the registry again
+        for node in (one, two):
+            wait_until(lambda node=node: "was lost, or is elsewhere" in registry_of(node).get("trouble", ""),
+                       seconds_max=SECONDS_MAX)
+        assert sorted(one.store.json("cluster", "reconcile")["returned"]) == ["a@1", "a@2", "a@3", "b@1"]
+        assert cluster.publish(two, models[3], "a") == "a@4"
         for node in (one, two):
             with node.mounted() as mount:
-                for number in (1, 2, 3):
+                for number in (1, 2, 3, 4):
                     assert files_below(mount.version("a", number)) == files_below(models[number - 1])
             node.store.assert_sound()

@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "../unit/store/index_support.h"
@@ -404,11 +405,12 @@ TEST_CASE("cluster: a node that was away applies changes beyond the size of one 
   b.reset();
   RegistryKeys keys(world.options.prefix, world.options.cluster);
   etcd::Client client(world.options);
+  const Uuid uid = a->store().snapshot().value()->version(1)->uid;
   for (int i = 0; i < 30; ++i) {
     etcd::Txn txn;
     for (int one = 0; one < 100; ++one) {
       const std::string key = keys.tag("m", "t" + std::to_string(i * 100 + one));
-      txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, 1}, keys.bound(key)), 0});
+      txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, 1, {}, uid}, keys.bound(key)), 0});
     }
     REQUIRE(client.txn(txn).ok());
   }
@@ -556,7 +558,69 @@ Digest manifest_of(Store& store, const std::string& model, std::uint64_t number)
   return snapshot->version(snapshot->model(model)->id, number)->manifest;
 }
 
-TEST_CASE("cluster: an etcd that was set back gives no number again, and what is published then shows") {
+VersionRow row_of(RegistryNode& node, const std::string& model, std::uint64_t number) {
+  auto snapshot = node.store().snapshot().value();
+  return snapshot->version(snapshot->model(model)->id, number).value();
+}
+
+bool knows_loss(RegistryNode& node) {
+  return eventually([&] { return node.registry().status().lost.find("etcd lacks") != std::string::npos; });
+}
+
+ReconcileReport reconcile(RegistryNode& node, bool dry_run = false) {
+  ReconcileRequest request;
+  request.dry_run = dry_run;
+  auto report = node.registry().reconcile(request);
+  if (!report.ok()) FAIL(report.error().message);
+  return *report;
+}
+
+TEST_CASE("cluster: an etcd that has lost history stops changes of names on all nodes until a reconciliation") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  must(publish(*a, "m", {1}));
+  REQUIRE(shows(*b, "m@1"));
+  world.node("late");
+  CHECK(reconcile(*a).returned.empty());
+  world.etcd.save();
+  REQUIRE(b->wait_connected());
+  must(publish(*b, "m", {2}));
+  REQUIRE(shows(*a, "m@1 m@2"));
+  world.etcd.set_back();
+  auto late = world.node("late");  // does not know the second version
+  RegistryNode* const nodes[] = {late.get(), a.get(), b.get()};
+  for (RegistryNode* node : nodes) REQUIRE(knows_loss(*node));
+  for (RegistryNode* node : nodes) {
+    const auto refused = publish(*node, "m", {3});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Errc::unreachable);
+    CHECK(refused.error().message.find("`weft cluster reconcile`") != std::string::npos);
+    CHECK_FALSE(node->registry().set_tag("m", "best", 1).ok());
+    CHECK_FALSE(remove_version(node->registry(), "m", 1).ok());
+  }
+  CHECK(names_of(a->store()) == "m@1 m@2");
+  b.reset();  // a node that starts again knows it still
+  b = world.node("b");
+  REQUIRE(knows_loss(*b));
+  CHECK(reconcile(*a, true).returned == std::vector<std::string>{"m@2"});
+  const ReconcileReport report = reconcile(*late);
+  CHECK(report.returned == std::vector<std::string>{"m@2"});
+  CHECK(report.renumbered.empty());
+  CHECK(report.waits_for.empty());
+  CHECK(report.problems.empty());
+  for (std::uint64_t number = 3; number < 6; ++number) {
+    RegistryNode* const publishers[] = {late.get(), a.get(), b.get()};
+    auto made = publish(*publishers[number - 3], "m", {static_cast<unsigned>(number)});
+    must(made);
+    CHECK(made->version.number == number);
+  }
+  for (ClusterNode* node : {late.get(), a.get(), b.get()}) REQUIRE(shows(*node, "m@1 m@2 m@3 m@4 m@5"));
+  for (std::uint64_t number = 1; number < 6; ++number)
+    CHECK(manifest_of(a->store(), "m", number) == manifest_of(late->store(), "m", number));
+}
+
+TEST_CASE("cluster: two versions of one number keep their content, and tags and children follow") {
   World world;
   auto a = world.node("a");
   auto b = world.node("b");
@@ -564,58 +628,73 @@ TEST_CASE("cluster: an etcd that was set back gives no number again, and what is
   REQUIRE(shows(*b, "m@1"));
   world.node("late");
   world.etcd.save();
+  REQUIRE(a->wait_connected());
   REQUIRE(b->wait_connected());
   must(publish(*b, "m", {2}));
-  REQUIRE(shows(*a, "m@1 m@2"));
-  ReadsList first(*a);
-  ReadsList second(*b);
+  REQUIRE(b->registry().set_tag("m", "best", 2).ok());
+  PublishRequest child;
+  child.parents = {{"m", 2, true, 0, 0, 0}};
+  must(publish(*a, "z", {3}, child));
+  REQUIRE(a->registry().describe("m", 1, {"checked", {{"loss", "0.5"}}}).ok());
+  REQUIRE(shows(*a, "m@1 m@2 m:best=2 z@1"));
+  REQUIRE(shows(*b, "m@1 m@2 m:best=2 z@1"));
+  const Uuid second = row_of(*a, "m", 2).uid;
+  a.reset();
+  b.reset();
   world.etcd.set_back();
-  REQUIRE(first.wait());
-  REQUIRE(second.wait());
-  // Published by a node that does not know the second version, and by the nodes that do.
-  for (std::uint64_t number = 3; number < 6; ++number) {
-    auto late = world.node("late");
-    RegistryNode* const nodes[] = {late.get(), a.get(), b.get()};
-    auto made = publish(*nodes[number - 3], "m", {static_cast<unsigned>(number)});
-    must(made);
-    CHECK(made->made);
-    CHECK(made->version.number == number);
-    CHECK(made->version.manifest == sha256(testing::manifest_of({{static_cast<unsigned>(number)}})));
+  auto late = world.node("late");
+  must(publish(*late, "m", {4}));
+  REQUIRE(late->registry().set_tag("m", "late", 2).ok());
+  const Uuid other = row_of(*late, "m", 2).uid;
+  a = world.node("a");
+  b = world.node("b");
+  REQUIRE(knows_loss(*a));
+  CHECK(row_of(*a, "m", 2).uid == second);  // reads go on
+  const ReconcileReport report = reconcile(*b);
+  CHECK(report.renumbered == std::vector<Renumbered>{{"m", 2, 3}});
+  for (ClusterNode* node : {late.get(), a.get(), b.get()}) {
+    REQUIRE(shows(*node, "m@1 m@2 m@3 m:best=3 m:late=2 z@1"));
+    CHECK(row_of(*node, "m", 2).uid == other);
+    CHECK(row_of(*node, "m", 3).uid == second);
+    CHECK(row_of(*node, "m", 3).manifest == sha256(testing::manifest_of({{2}})));
+    CHECK(row_of(*node, "m", 1).message == "checked");
+    const auto parents = row_of(*node, "z", 1).parents;
+    REQUIRE(parents.size() == 1);
+    CHECK(parents[0].number == 3);
+    CHECK(parents[0].id == row_of(*node, "m", 3).id);
   }
-  REQUIRE(shows(*a, "m@1 m@2 m@3 m@4 m@5"));
-  REQUIRE(shows(*b, "m@1 m@2 m@3 m@4 m@5"));
-  for (std::uint64_t number = 1; number < 6; ++number)
-    CHECK(manifest_of(a->store(), "m", number) == manifest_of(b->store(), "m", number));
+  REQUIRE(remove_version(late->registry(), "m", 2).ok());
+  REQUIRE(shows(*b, "m@1 m@3 m:best=3 z@1"));
+  // A rebuild of the index replays the new number.
+  b.reset();
+  const auto rebuilt = Store::rebuild(world.dir / "b", testing::decode, no_progress());
+  REQUIRE(rebuilt.ok());
+  CHECK(rebuilt->problems.empty());
+  b = world.node("b");
+  CHECK(shows(*b, "m@1 m@3 m:best=3 z@1"));
+  CHECK(b->registry().status().lost.empty());
 }
 
-VersionRow row_of(RegistryNode& node, const std::string& model, std::uint64_t number) {
-  auto snapshot = node.store().snapshot().value();
-  return snapshot->version(snapshot->model(model)->id, number).value();
-}
-
-TEST_CASE("cluster: an etcd that was set back gets the messages and metrics again that a node has") {
+TEST_CASE("cluster: an empty etcd gets the registry again from its nodes") {
   World world;
   auto a = world.node("a");
   auto b = world.node("b");
   must(publish(*a, "m", {1}));
-  must(publish(*a, "m", {2}));
-  REQUIRE(shows(*b, "m@1 m@2"));
-  world.etcd.save();
-  REQUIRE(a->wait_connected());
-  REQUIRE(b->wait_connected());
-  REQUIRE(a->registry().describe("m", 1, {"checked", {{"loss", "0.5"}}}).ok());
-  REQUIRE(eventually([&] { return row_of(*b, "m", 1).message == "checked"; }));
-  ReadsList first(*a);
-  ReadsList second(*b);
-  world.etcd.set_back();
-  REQUIRE(first.wait());
-  REQUIRE(second.wait());
-  auto late = world.node("late");
-  REQUIRE(shows(*late, "m@1 m@2"));
-  CHECK(row_of(*late, "m", 1).message == "checked");
-  CHECK(row_of(*late, "m", 1).described_ns == row_of(*a, "m", 1).described_ns);
-  REQUIRE(late->registry().describe("m", 1, {std::nullopt, {{"epoch", "3"}}}).ok());
-  CHECK(eventually([&] { return row_of(*b, "m", 1).metrics == Metrics{{"loss", "0.5"}, {"epoch", "3"}}; }));
+  must(publish(*b, "m", {2}));
+  must(publish(*b, "gone", {3}));
+  REQUIRE(a->registry().set_tag("m", "best", 2).ok());
+  REQUIRE(remove_version(b->registry(), "gone", 1).ok());
+  REQUIRE(shows(*a, "m@1 m@2 m:best=2"));
+  world.etcd.forget();
+  world.etcd.restart();
+  REQUIRE(eventually([&] { return a->registry().status().trouble.find("was lost") != std::string::npos; }));
+  const ReconcileReport report = reconcile(*b);
+  CHECK(report.returned.size() == 3);
+  auto fresh = world.node("fresh");
+  for (ClusterNode* node : {a.get(), b.get(), fresh.get()}) REQUIRE(shows(*node, "m@1 m@2 m:best=2"));
+  CHECK(row_of(*fresh, "gone", 1).removed);
+  must(publish(*fresh, "m", {4}));
+  CHECK(shows(*a, "m@1 m@2 m@3 m:best=2"));
 }
 
 // The last change that both nodes know and that the registry then loses.
@@ -631,20 +710,33 @@ void check_set_back(const LostChange& lost) {
   must(publish(*a, "m", {1}));
   must(publish(*a, "other", {3}));
   REQUIRE(a->registry().set_tag("m", "t", 1).ok());
+  auto c = world.node("c");
+  c.reset();
   world.etcd.save();
   REQUIRE(a->wait_connected());
   REQUIRE(b->wait_connected());
   REQUIRE(lost.lose(*a).ok());
   const std::string known = names_of(a->store());
   REQUIRE(shows(*b, known));
+  a.reset();
   b.reset();
-  ReadsList again(*a);
   world.etcd.set_back();
-  REQUIRE(again.wait());
-  for (unsigned content = 10; content < 20; ++content) must(publish(*a, "n" + std::to_string(content), {content}));
+  c = world.node("c");
+  for (unsigned content = 10; content < 20; ++content) must(publish(*c, "n" + std::to_string(content), {content}));
   b = world.node("b");
-  CHECK(shows(*b, names_of(a->store())));
-  CHECK_MESSAGE(b->registry().status().lists == 1, lost.name, ": both knew ", known, ", then ", names_of(b->store()));
+  CHECK_MESSAGE(knows_loss(*b), lost.name, ": both knew ", known, ", then ", names_of(b->store()));
+  reconcile(*b);
+  a = world.node("a");
+  const std::string after = known + " n10@1 n11@1 n12@1 n13@1 n14@1 n15@1 n16@1 n17@1 n18@1 n19@1";
+  const auto sorted = [](const std::string& names) {
+    std::istringstream words(names);
+    std::multiset<std::string> out;
+    for (std::string word; words >> word;) out.insert(word);
+    return out;
+  };
+  for (ClusterNode* node : {a.get(), b.get(), c.get()})
+    CHECK_MESSAGE(eventually([&] { return sorted(names_of(node->store())) == sorted(after); }), lost.name, ": ",
+                  names_of(node->store()));
   // Afterwards the mirror continues without a list.
   b.reset();
   must(publish(*a, "m", {30}));

@@ -91,7 +91,7 @@ Result<RestoreReport> restore_store(const std::string& origin, const std::string
 
 // Rebuilds a lost registry from the origin alone: versions, live and removed, then tags, in an order in which they may
 // have been published. Problems and losses are as in restore_store(), but blobs are not read: only packs and their
-// tables of contents are checked. The origin is the publisher of these versions.
+// tables of contents are checked.
 //
 // The new registry, filled with these changes, takes over the origin by take_over_origin(). After that the origin
 // refuses nodes of the lost cluster that still run.
@@ -99,7 +99,12 @@ struct OriginRegistry {
   std::vector<MirrorChange> changes;  // empty if refused
   RestoreReport report;
 };
-Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Progress& progress);
+enum class Publishers : std::uint8_t {
+  as_published,  // the nodes that published the versions still have them: leaves out what is not complete at the origin
+  origin,        // these nodes are lost: the origin is the publisher, in the form of a node that does not exist
+};
+Result<OriginRegistry> registry_at_origin(const std::string& origin, bool accept_loss, Publishers publishers,
+                                          Progress& progress);
 Status take_over_origin(const std::string& origin, std::string_view cluster);
 
 }  // namespace weft

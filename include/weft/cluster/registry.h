@@ -69,6 +69,10 @@ struct RegistryStatus {
   std::uint64_t watches = 0;          // watches begun: one, and one after each loss
   std::uint64_t refused = 0;          // values that did not verify
   std::vector<std::string> refusals;  // the latest ones: key and reason
+  // Says which node found that the registry has lost history: then no node changes names until a reconciliation, and
+  // reads go on. "": the registry has all history that this node knows of.
+  std::string lost = {};
+  std::uint64_t generation = 0;  // of the registry, whose reconciliation this node has completed; 0: none
 };
 
 // A node in the line for a claim.
@@ -108,6 +112,32 @@ struct OriginCollection {
   bool operator==(const OriginCollection&) const = default;
 };
 
+// A version that was purged. Its name may be another version's meanwhile.
+struct PurgedVersion {
+  VersionName name;
+  Uuid uid;
+};
+
+// A version that got another number, because a registry that had lost history gave its number to another version too.
+struct Renumbered {
+  std::string model = {};
+  std::uint64_t from = 0, to = 0;
+  bool operator==(const Renumbered&) const = default;
+};
+struct ReconcileRequest {
+  bool dry_run = false;
+  std::span<const MirrorChange> at_origin = {};  // what the origin has: versions, then tags
+  std::chrono::milliseconds wait{60'000};  // longest wait for this node's mirror, and then for those of other nodes
+  std::function<bool()> cancelled = [] { return false; };
+};
+struct ReconcileReport {
+  std::uint64_t generation = 0;            // of the registry
+  std::vector<std::string> returned = {};  // versions that it lacked: "bert@2", or "tag best of bert" in a dry run
+  std::vector<Renumbered> renumbered = {};
+  std::vector<std::string> waits_for = {};  // names of live nodes that have not brought back theirs yet
+  std::vector<std::string> problems = {};   // what the registry cannot have, one line each
+};
+
 // True if the origin has all bytes of this manifest. May wait for the origin.
 using IsAtOrigin = std::function<bool(const Digest& manifest)>;
 
@@ -142,6 +172,13 @@ class Registry : public FlushRecords {
   // version of this number, or a name that would hide it. Errc::unsupported: there is no such registry.
   virtual Result<bool> bring_back(const MirrorChange& change, bool check_only) = 0;
 
+  // Merges what the nodes, the origin and the registry know. Every node brings back what the registry lacks, when it
+  // sees that a reconciliation has begun: live nodes at once, the others when they return. A version whose number
+  // another one has gets a new number, and its tags follow it. Of two settings of a tag the one with the larger stamp
+  // counts. If it is interrupted, the nodes go on, and a further call reports all that was done since the registry lost
+  // history. In an empty etcd makes the registry again. Errc::unsupported: there is no such registry.
+  virtual Result<ReconcileReport> reconcile(const ReconcileRequest& request) = 0;
+
   // Waits until the store has all changes that any node committed in the registry before this call. Returns the
   // revision of that state. Call it before deciding what gc may free.
   virtual Result<std::uint64_t> catch_up(Clock::time_point deadline) = 0;
@@ -162,11 +199,11 @@ class Registry : public FlushRecords {
 
   // Records that a removed version is purged: no node undeletes it, and each node frees its content when it knows.
   // Errc::exists: the version is live. Errc::not_found: there is no such version.
-  virtual Status purge(const VersionName& /*version*/) {
+  virtual Status purge(const PurgedVersion& /*version*/) {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry for purges"};
   }
-  // Returns the purged versions that this node knows of, by name. A new one is announced by ClusterOptions::changed.
-  virtual std::vector<VersionName> purged() const { return {}; }
+  // Returns the purged versions that this node knows of. A new one is announced by ClusterOptions::changed.
+  virtual std::vector<PurgedVersion> purged() const { return {}; }
 
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<Member> members() const = 0;

@@ -37,12 +37,16 @@ struct MirroredVersion {
   Author removed_by = {};         // if the version was removed
   // For the registry, of a version that was undeleted: the revision of its publish.
   std::uint64_t published_at = 0;
+  std::vector<std::uint64_t> former = {};  // numbers that it had before, oldest first
+  std::uint64_t returned = 0;  // for the registry: generation of the reconciliation that brought it back; 0: none
+  RegistryStamp at = {};       // of the removal, if it was removed
 };
 // From this change on, the bytes of a version are in memory alone, or are on a disk (VersionNote::in_memory).
 struct MirroredMemory {
   std::string model;
   std::uint64_t number = 0;
   bool in_memory = false;
+  Uuid uid = {};  // of the version; zeros: not known
 };
 struct MirroredTag {
   std::string model;
@@ -51,7 +55,11 @@ struct MirroredTag {
   std::uint64_t time_ns = 0;   // 0: unknown time of a deletion
   std::uint64_t revision = 0;  // revision of the registry at the change; 0: not known
   Author by = {};
-  std::string owner = {};  // as TagRow::owner
+  Uuid uid = {};                 // of the version; zeros: not known, or the tag is deleted
+  std::uint64_t generation = 0;  // of the registry at the change; 0: not known
+  std::string owner = {};        // as TagRow::owner
+  RegistryStamp stamp() const { return {generation, revision}; }
+  TagOrder order() const { return {stamp(), time_ns, uid}; }
 };
 // A version was removed. For the origin.
 struct MirroredRemoval {
@@ -59,12 +67,22 @@ struct MirroredRemoval {
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;
   std::string lost = {};  // as VersionRow::lost
+  Uuid uid = {};          // of the version, as in the next two
 };
 // A removed version is live again. For the origin.
 struct MirroredUndelete {
   std::string model;
   std::uint64_t number = 0;
   std::uint64_t time_ns = 0;  // as VersionRow::undeleted_ns
+  Uuid uid = {};
+};
+// A version has another number: the registry had given the former one to another version too. For the origin.
+struct MirroredRenumber {
+  std::string model;
+  std::uint64_t number = 0;  // the former one
+  std::uint64_t to = 0;
+  std::uint64_t time_ns = 0;
+  Uuid uid = {};
 };
 // New message and metrics of a version. For the origin.
 struct MirroredDescription {
@@ -73,6 +91,7 @@ struct MirroredDescription {
   std::string message;
   Metrics metrics;
   std::uint64_t time_ns = 0;  // as VersionRow::described_ns
+  Uuid uid = {};
 };
 using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredMemory>;
 
@@ -83,7 +102,8 @@ struct MirrorOutcome {
 
 // Catalog events for the origin. A version is as this store received it first, with this store's ids. If it had been
 // described or undeleted before, its description and its undelete are further events.
-using CatalogEvent = std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription, MirroredUndelete>;
+using CatalogEvent =
+    std::variant<VersionRow, MirroredTag, MirroredRemoval, MirroredDescription, MirroredUndelete, MirroredRenumber>;
 struct CatalogEvents {
   std::vector<CatalogEvent> events;
   std::uint64_t end = 0;  // where the next batch begins

@@ -50,8 +50,8 @@ struct PublishRequest {
   Provenance source = {};  // as VersionRow
   std::vector<std::pair<std::string, std::string>> metrics;
   Author by;  // recorded as who set the tags
-  // The record of a version that another store made, to keep: its number, time, message, metrics, source and parents,
-  // which need not be stored. The fields for them above are then not used. The publish always makes a version.
+  // The record of a version that another store made, to keep: its number, identity, time, message, metrics, source and
+  // parents, which need not be stored. The fields for them above are then not used. The publish always makes a version.
   // Errc::exists: the number is used. A record of a removed version makes a removed version, without content.
   std::optional<VersionRow> given = {};
 };

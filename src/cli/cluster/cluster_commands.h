@@ -10,6 +10,7 @@ extern const CommandEntry kClusterInitCommand;
 extern const CommandEntry kClusterJoinCommand;
 extern const CommandEntry kClusterLeaveCommand;
 extern const CommandEntry kClusterKeyCommand;
+extern const CommandEntry kClusterReconcileCommand;
 extern const CommandEntry kClusterTokenCommand;
 extern const CommandEntry kHealthCommand;
 extern const CommandEntry kNodeDrainCommand;

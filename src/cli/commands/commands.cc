@@ -10,24 +10,37 @@
 namespace weft {
 
 std::span<const CommandEntry* const> all_commands() {
-  static constexpr const CommandEntry* kAll[] = {
-      &kImportCommand,
+  static constexpr const CommandEntry* kAll[] = {&kImportCommand,
 #ifdef WEFT_HUB
-      &kPullCommand,
+                                                 &kPullCommand,
 #endif
-      &kLsCommand,           &kInfoCommand,         &kMountCommand,        &kUmountCommand,     &kTagCommand,
-      &kNoteCommand,         &kMvCommand,           &kDiffCommand,         &kLogCommand,        &kLineageCommand,
-      &kFindCommand,         &kMatchCommand,        &kAdviseCommand,       &kExportCommand,     &kBundleCreateCommand,
-      &kBundleImportCommand, &kBundleListCommand,   &kRmCommand,           &kUndeleteCommand,   &kGcCommand,
-      &kDuCommand,           &kFsckCommand,         &kScrubCommand,        &kStatusCommand,     &kCacheCommand,
-      &kPinCommand,          &kUnpinCommand,        &kInitCommand,         &kKeygenCommand,     &kCompletionCommand,
-      &kPeersCommand,        &kPrefetchCommand,     &kEvictCommand,        &kStageOutCommand,   &kRestoreCommand,
-      &kWaitCommand,         &kWatchCommand,        &kCarryCommand,
+                                                 &kLsCommand,           &kInfoCommand,
+                                                 &kMountCommand,        &kUmountCommand,
+                                                 &kTagCommand,          &kNoteCommand,
+                                                 &kMvCommand,           &kDiffCommand,
+                                                 &kLogCommand,          &kLineageCommand,
+                                                 &kFindCommand,         &kMatchCommand,
+                                                 &kAdviseCommand,       &kExportCommand,
+                                                 &kBundleCreateCommand, &kBundleImportCommand,
+                                                 &kBundleListCommand,   &kRmCommand,
+                                                 &kUndeleteCommand,     &kGcCommand,
+                                                 &kDuCommand,           &kFsckCommand,
+                                                 &kScrubCommand,        &kStatusCommand,
+                                                 &kCacheCommand,        &kPinCommand,
+                                                 &kUnpinCommand,        &kInitCommand,
+                                                 &kKeygenCommand,       &kCompletionCommand,
+                                                 &kPeersCommand,        &kPrefetchCommand,
+                                                 &kEvictCommand,        &kStageOutCommand,
+                                                 &kRestoreCommand,      &kWaitCommand,
+                                                 &kWatchCommand,        &kCarryCommand,
 #ifdef WEFT_CLUSTER
-      &kHealthCommand,       &kNodeListCommand,     &kNodeDrainCommand,    &kNodeRemoveCommand, &kClusterInitCommand,
-      &kClusterJoinCommand,  &kClusterTokenCommand, &kClusterLeaveCommand, &kClusterKeyCommand,
+                                                 &kHealthCommand,       &kNodeListCommand,
+                                                 &kNodeDrainCommand,    &kNodeRemoveCommand,
+                                                 &kClusterInitCommand,  &kClusterJoinCommand,
+                                                 &kClusterTokenCommand, &kClusterLeaveCommand,
+                                                 &kClusterKeyCommand,   &kClusterReconcileCommand,
 #endif
-      &kDebugCommand};
+                                                 &kDebugCommand};
   return kAll;
 }
 

@@ -121,6 +121,7 @@ constexpr std::chrono::milliseconds kMountAnswerMax{2000};
 constexpr std::chrono::seconds kOneDay = std::chrono::hours(24);
 constexpr std::uint64_t kFreePart = 20;  // a disk with less than this part free is nearly full
 constexpr std::string_view kTrouble = "registry trouble: ";
+constexpr std::string_view kLost = "registry lost: ";
 
 struct MountStatus {
   std::string directory;
@@ -257,6 +258,11 @@ std::vector<std::string> problems_of(const Facts& facts) {
   for (const std::string& line : facts.daemon.lines)
     if (line.starts_with(kTrouble))
       problems.push_back(fmt::format("etcd: {}: `weft peers`, and the log of weftd", line.substr(kTrouble.size())));
+    else if (line.starts_with(kLost) && line.size() > kLost.size())
+      problems.push_back(
+          fmt::format("the registry has lost history ({}), so no node changes names: `weft cluster "
+                      "reconcile`",
+                      line.substr(kLost.size())));
   for (const MountStatus& mount : facts.mounts)
     if (mount.json.empty())
       problems.push_back(fmt::format("the mount {0} does not answer: `weft umount --lazy {0}`, then `weft mount {0}`",

@@ -21,33 +21,39 @@ std::string replicated_key(std::string_view origin) {
 void add(std::vector<CatalogEvent>& events, PublishEvent event) {
   VersionRow& version = event.version;
   for (NamedInode& tag : event.tags)
-    events.emplace_back(
-        MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0, version.by});
+    events.emplace_back(MirroredTag{version.model_name, std::move(tag.name), version.number, version.time_ns, 0,
+                                    version.by, version.uid});
   if (version.described_ns != 0)  // another node may write the version's record as it was published
     events.emplace_back(MirroredDescription{version.model_name, version.number, version.message, version.metrics,
-                                            version.described_ns});
+                                            version.described_ns, version.uid});
   if (version.undeleted_ns != 0)
-    events.emplace_back(MirroredUndelete{version.model_name, version.number, version.undeleted_ns});
+    events.emplace_back(MirroredUndelete{version.model_name, version.number, version.undeleted_ns, version.uid});
   events.emplace_back(std::move(version));
 }
 
 void add(std::vector<CatalogEvent>& events, TagsEvent event) {
   for (TagChange& change : event.changes)
-    events.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns, event.changed_at,
-                                    event.by, std::move(change.owner)});
+    events.emplace_back(MirroredTag{event.model, std::move(change.name), change.number, event.time_ns,
+                                    event.at.revision, event.by, change.uid, event.at.generation,
+                                    std::move(change.owner)});
 }
 
 void add(std::vector<CatalogEvent>& events, RemovalEvent event) {
-  events.emplace_back(MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost)});
+  events.emplace_back(
+      MirroredRemoval{std::move(event.model), event.number, event.time_ns, std::move(event.lost), event.uid});
 }
 
 void add(std::vector<CatalogEvent>& events, DescriptionEvent event) {
   events.emplace_back(MirroredDescription{std::move(event.model), event.number, std::move(event.message),
-                                          std::move(event.metrics), event.time_ns});
+                                          std::move(event.metrics), event.time_ns, event.uid});
 }
 
 void add(std::vector<CatalogEvent>& events, UndeleteEvent event) {
-  events.emplace_back(MirroredUndelete{std::move(event.model), event.number, event.time_ns});
+  events.emplace_back(MirroredUndelete{std::move(event.model), event.number, event.time_ns, event.uid});
+}
+
+void add(std::vector<CatalogEvent>& events, RenumberEvent event) {
+  events.emplace_back(MirroredRenumber{std::move(event.model), event.number, event.to, event.time_ns, event.uid});
 }
 
 // The origin does not need events that concern only this node.

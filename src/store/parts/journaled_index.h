@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "catalog/apply.h"
 #include "catalog/journal.h"
+#include "catalog/renumber.h"
 #include "diskformat/events.h"
 #include "index/env.h"
 #include "os/safe_path.h"
@@ -105,6 +106,7 @@ class JournaledIndex {
   Status replay(Txn& txn, const DescriptionEvent& event) const { return apply_description(txn, event); }
   Status replay(Txn& txn, const RenameEvent& event) const { return apply_rename(txn, event); }
   Status replay(Txn& txn, const UndeleteEvent& event);
+  Status replay(Txn& txn, const RenumberEvent& event) const { return apply_renumber(txn, event); }
 
   const SafePath path_;
   const std::unique_ptr<Env> env_;

@@ -62,6 +62,11 @@ class Commits {
   void take(UndeleteEvent& event) {
     append(Commit::Kind::undelete, std::move(event.model), event.number, event.time_ns);
   }
+  // A renumbered version is a removal of one name and an undelete of another.
+  void take(RenumberEvent& event) {
+    append(Commit::Kind::removal, event.model, event.number, event.time_ns);
+    append(Commit::Kind::undelete, std::move(event.model), event.to, event.time_ns);
+  }
   void take(RepairEvent& /*event*/) { repaired = true; }
 
   std::uint64_t position_;

@@ -90,6 +90,7 @@ TEST_CASE("a version alone brings its inherited bytes, and its parent stays a na
   s.check_sound();
   must(s.import(s.created(of({"bert@2"}), "parent.weft")));
   CHECK(must(s.to.resolve("bert@2")).number == 2);
+  CHECK(must(s.to.resolve("bert@2")).uid == must(s.from.resolve("bert@2")).uid);
   must(s.import(s.created(of({"bert@1"}), "first.weft")));  // a smaller number comes later
   CHECK(must(s.to.resolve("bert")).number == 2);
   CHECK(TwoSites::exported(s.from, "bert@1") == TwoSites::exported(s.to, "bert@1"));

@@ -21,6 +21,7 @@ BundledVersion version(const std::string& model, std::uint64_t number, std::uint
   BundledVersion version;
   version.row.model_name = model;
   version.row.number = number;
+  version.row.uid = {number, manifest};
   version.row.time_ns = 1'000;
   version.row.message = "a message";
   version.row.manifest.bytes[0] = manifest;
@@ -74,6 +75,8 @@ TEST_CASE("a list that contradicts itself is refused") {
   refused([](BundleList& bad) { bad.created_ns = UINT64_MAX; });
   refused([](BundleList& bad) { bad.versions[1].row.number = 1; });
   refused([](BundleList& bad) { bad.versions[1].row.number = 0; });
+  refused([](BundleList& bad) { bad.versions[1].row.uid = {}; });
+  refused([](BundleList& bad) { bad.versions[1].row.uid = bad.versions[0].row.uid; });
   refused([](BundleList& bad) { bad.versions[1].row.model_name = "../a"; });
   refused([](BundleList& bad) { bad.versions[1].row.manifest = bad.versions[0].row.manifest; });
   refused([](BundleList& bad) { bad.versions[1].row.removed = true; });

@@ -76,6 +76,10 @@ TEST_CASE("removals that were done have lines of their own, and dry runs have no
   gc.dry_run = true;
   CHECK(line(audit_entry(gc, &outcome)) == "none");
   CHECK(line(audit_entry(gc, nullptr)) == "gc: ");
+  const ReconcileReport reconciled;
+  CHECK(line(audit_entry(ReconcileWish{false}, &reconciled)) == "reconcile: ");
+  CHECK(line(audit_entry(ReconcileWish{true}, &reconciled)) == "none");
+  CHECK(line(audit_entry(ReconcileWish{true}, nullptr)) == "reconcile: ");
   const EvictReport evicted;
   CHECK(line(audit_entry(EvictRequest{"m@1", 0, false}, &evicted)) == "evict: m@1");
   CHECK(line(audit_entry(EvictRequest{"m@1", 0, true}, &evicted)) == "none");

@@ -48,6 +48,7 @@ TEST_CASE("rows and events come back as they went") {
   row.undeleted_ns = 13;
   row.removed_tags = {"x", "y"};
   row.by = {"alice", "node1"};
+  row.uid = {17, 18};
   VersionRow back = decode_row<VersionRow>(encode_row(row), "row").value();
   CHECK(encode_row(back) == encode_row(row));
   CHECK(back.manifest == row.manifest);
@@ -62,6 +63,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(back.publisher == row.publisher);
   CHECK(back.by == row.by);
   CHECK(back.source == row.source);
+  CHECK(back.uid == row.uid);
 
   PublishEvent event;
   event.version = row;
@@ -79,6 +81,7 @@ TEST_CASE("rows and events come back as they went") {
   CHECK(again.version.elsewhere.at(0) == "else");
   CHECK(again.version.tensors == 9);
   CHECK(again.version.undeleted_ns == 13);
+  CHECK(again.version.uid == row.uid);
   CHECK(again.version.source == row.source);
   again.version.source.commit = "main";
   CHECK(decode_event(encode_event(again, 7), "event").error().code == Errc::corrupt);
@@ -118,6 +121,28 @@ TEST_CASE("events keep their authors") {
     CHECK(author_after(TagsEvent{1, "m", 2, {{"t", 1, 5000}}}, by) == by);
     CHECK(author_after(RemovalEvent{1, "m", 1, 2, 0, {}}, by) == by);
   }
+}
+
+TEST_CASE("records about a version keep its identity, and changes of a registry their stamps") {
+  const auto again = [](auto event) {
+    return std::get<decltype(event)>(decode_event(encode_event(event, 7), "e").value().event);
+  };
+  const Uuid uid{5, 6};
+  const RegistryStamp at{8, 9};
+  const RemovalEvent removal = again(RemovalEvent{1, "m", 1, 2, 0, {}, {}, {}, uid, at});
+  CHECK(removal.uid == uid);
+  CHECK(removal.at == at);
+  CHECK(again(DescriptionEvent{1, "m", 1, "", {}, 2, 0, uid}).uid == uid);
+  const TagsEvent tags = again(TagsEvent{1, "m", 2, {{"t", 1, 5000, uid}}, 0, at});
+  CHECK(tags.changes.at(0).uid == uid);
+  CHECK(tags.at == at);
+  const RenumberEvent renumber = again(RenumberEvent{1, "m", 2, 5, 3, 4, uid});
+  CHECK(renumber.to == 5);
+  CHECK(renumber.time_ns == 3);
+  CHECK(renumber.uid == uid);
+  CHECK(event_text(renumber) == "new number 5 of m@2");
+  for (const std::uint64_t to : {std::uint64_t{0}, std::uint64_t{2}, limits::kVersionNumberMax + 1})
+    CHECK(decode_event(encode_event(RenumberEvent{1, "m", 2, to}, 7), "e").error().code == Errc::corrupt);
 }
 
 TEST_CASE("an undelete survives encoding, and impossible numbers are refused") {

@@ -63,7 +63,7 @@ struct Collected final : CollectionOrder {
         one.removed = true;
         one.removed_ns = removed_ns;
       }
-    const MirroredRemoval removal{row.model_name, row.number, removed_ns, {}};
+    const MirroredRemoval removal{row.model_name, row.number, removed_ns, {}, row.uid};
     REQUIRE(open().put_event(removal, {}).ok());
   }
   void stage(const VersionRow& row) {
@@ -78,7 +78,7 @@ struct Collected final : CollectionOrder {
     stage(row);
     return row;
   }
-  Result<OriginGcReport> collect(bool dry_run = false, std::vector<VersionName> purged = {}) {
+  Result<OriginGcReport> collect(bool dry_run = false, std::vector<PurgedVersion> purged = {}) {
     return collect_origin(open(), *this, {kNow, std::move(purged), dry_run}, no_progress());
   }
   std::size_t files(const std::string& folder) const {
@@ -132,7 +132,8 @@ TEST_CASE("a version that was removed within the grace period keeps its content,
   test.remove(row, kNow + 1);
   CHECK(test.collect()->versions_in_grace == 1);
   CHECK(test.is_whole(row));
-  CHECK(test.collect(false, {{"model", 1}})->packs_freed == 1);
+  CHECK(test.collect(false, {{{"model", 1}, {9, 9}}})->packs_freed == 0);  // another version had this name
+  CHECK(test.collect(false, {{{"model", 1}, row.uid}})->packs_freed == 1);
 }
 
 TEST_CASE("a pack stays while any version needs a blob of it") {
@@ -245,6 +246,7 @@ TEST_CASE("nothing is freed if the registry has lost history, or a live version'
   CHECK(test.is_whole(row));
   VersionRow unknown = row;
   unknown.number = 2;
+  unknown.uid = {1, 2};
   unknown.manifest.bytes.fill(7);
   test.rows.push_back(unknown);
   CHECK(test.collect().error().code == Errc::busy);

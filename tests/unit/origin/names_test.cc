@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMinute = 60ULL * 1'000'000'000;
 
 CatalogRecord tag(std::uint64_t number, std::uint64_t time_ns, std::uint64_t revision, std::string cluster = "one") {
-  return {MirroredTag{"m", "t", number, time_ns, revision}, std::move(cluster)};
+  return {MirroredTag{"m", "t", number, time_ns, revision, {}, {number, 0}}, std::move(cluster)};
 }
 
 std::uint64_t last(const std::vector<CatalogRecord>& records) {
@@ -53,7 +53,7 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   const auto read = decode_catalog_event(encode_catalog_event(row, "one"), "test");
   REQUIRE(read.ok());
   CHECK(std::get<VersionRow>(read->event).message == "text");
-  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}, "bob"};
+  const MirroredTag tag{"m", "t", 2, 3, 4, {"alice", "node1"}, {5, 6}, 7, "bob"};
   const auto tagged = decode_catalog_event(encode_catalog_event(tag, "one"), "test");
   REQUIRE(tagged.ok());
   CHECK(std::get<MirroredTag>(tagged->event).revision == 4);
@@ -71,6 +71,11 @@ TEST_CASE("an origin record survives encoding, and all nodes give it one name") 
   REQUIRE(back.ok());
   CHECK(std::get<MirroredUndelete>(back->event).time_ns == 4);
   CHECK(catalog_event_name(back->event, "one").ends_with(".undelete"));
+  const auto moved = decode_catalog_event(encode_catalog_event(MirroredRenumber{"m", 2, 5, 4, {1, 2}}, "one"), "test");
+  REQUIRE(moved.ok());
+  CHECK(std::get<MirroredRenumber>(moved->event).to == 5);
+  CHECK(std::get<MirroredRenumber>(moved->event).uid == Uuid{1, 2});
+  CHECK(catalog_event_name(moved->event, "one").ends_with(".moved"));
   const MirroredDescription note{"m", 2, "text", {{"loss", "0.5"}}, 9};
   const auto noted = decode_catalog_event(encode_catalog_event(note, "one"), "test");
   REQUIRE(noted.ok());
@@ -109,6 +114,9 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decodes(MirroredRemoval{"m", 0, 1}));
   CHECK(!decodes(MirroredUndelete{"m", 0, 1}));
   CHECK(!decodes(MirroredUndelete{"m//n", 1, 1}));
+  CHECK(decodes(MirroredRenumber{"m", 1, 2, 1}));
+  CHECK(!decodes(MirroredRenumber{"m", 1, 0, 1}));
+  CHECK(!decodes(MirroredRenumber{"m", 1, UINT64_MAX, 1}));
   CHECK(!decodes(MirroredDescription{"m", 0, "", {}, 1}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", {}, 0}));
   CHECK(!decodes(MirroredDescription{"m", 1, "", {}, UINT64_MAX}));
@@ -125,7 +133,7 @@ TEST_CASE("records that are cut, of impossible names and numbers, or of an unkno
   CHECK(!decode_catalog_event(seal_record(RecordKind::catalog_tag, as_bytes("not a table")), "test").ok());
 }
 
-TEST_CASE("the last record of a tag counts, even if clocks differ by hours") {
+TEST_CASE("the last record of a tag counts, whatever the clocks say") {
   CHECK(last({tag(1, 10, 1), tag(2, 20, 2), tag(0, 21, 3)}) == 0);
   CHECK(last({tag(0, 21, 3), tag(2, 20, 2), tag(1, 10, 1)}) == 0);
   CHECK(last({tag(1, kMinute, 1), tag(2, 1, 2)}) == 2);             // the clock of the second node is slow
@@ -134,6 +142,9 @@ TEST_CASE("the last record of a tag counts, even if clocks differ by hours") {
   CHECK(last({tag(1, 61 * kMinute, 0), tag(2, kMinute, 0)}) == 1);     // without revisions
   CHECK(last({tag(1, kMinute, 1, "two"), tag(2, 1, 2, "one")}) == 1);  // the records are of two registries
   CHECK(last({tag(2, 1, 9), tag(1, kMinute, 7), tag(0, kMinute + 1, 8)}) == 2);
+  CatalogRecord later = tag(3, 1, 1);  // of a registry that was set back and reconciled
+  std::get<MirroredTag>(later.event).generation = 1;
+  CHECK(last({tag(1, kMinute, 7), later, tag(2, 1, 9)}) == 3);
 }
 
 TEST_CASE("a registry that was filled from the origin follows the one before, whatever the clocks say") {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "base/sha256.h"
 #include "fakes/stepped_time.h"
@@ -31,6 +32,7 @@ MirroredVersion heard(std::string model, std::uint64_t number) {
   MirroredVersion change;
   change.version.model_name = std::move(model);
   change.version.number = number;
+  change.version.uid = {std::hash<std::string>{}(change.version.model_name), number};
   change.version.manifest = sha256(as_bytes(std::to_string(number)));
   change.version.time_ns = 1000 + number;
   change.version.publisher = kElsewhere;

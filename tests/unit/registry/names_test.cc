@@ -58,6 +58,7 @@ PublishWish wish(std::string model, unsigned content, std::vector<std::string> t
   out.version.version.model_name = std::move(model);
   out.version.version.manifest = digest(content);
   out.version.version.time_ns = ++time;
+  out.version.version.uid = {1, time};
   out.version.tree_nodes = 4;
   out.version.version.publisher = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7de";
   out.tags = std::move(tags);
@@ -291,7 +292,7 @@ TEST_CASE("names: a tag's record says who set or deleted it, and a deletion is l
   const std::string key = c.keys.tag("a", "u");
   const std::uint64_t late = now_ns() + 1'000'000'000'000;  // a node whose clock is ahead has set the tag
   etcd::Txn txn;
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, late}, c.keys.bound(key)), 0});
+  txn.then.emplace_back(etcd::Put{key, seal(RegistryTag{1, late, {}, {1, 1}}, c.keys.bound(key)), 0});
   REQUIRE(c.client.txn(txn).ok());
   REQUIRE(c.names.set_tag("a", "u", std::nullopt, {"carol", "node2"}).ok());
   const RegistryTag deleted = record_of(c, "a", "u");
@@ -305,6 +306,26 @@ TEST_CASE("names: a tag's record says who set or deleted it, and a deletion is l
   REQUIRE(c.client.txn(txn).ok());
   CHECK(c.names.set_tag("a", "u", std::nullopt).ok());  // a value that does not verify
   CHECK_FALSE(tag_of(c, "a", "u"));
+}
+
+TEST_CASE("names: a change applies to no other version of the same number") {
+  Cluster c;
+  const PublishWish first = wish("a", 1);
+  must_publish(c, first);
+  const Uuid uid = first.version.version.uid, other{uid.high, uid.low + 1};
+  const auto refused = [](const auto& result) { return !result.ok() && result.error().code == Errc::exists; };
+  CHECK(refused(c.names.set_tag("a", "t", 1, {}, other)));
+  CHECK(refused(c.names.describe("a", 1, {"text", {}}, other)));
+  CHECK(refused(c.names.remove_version("a", 1, {Tagged::removed, {}, {}, other})));
+  CHECK(c.names.set_tag("a", "t", 1, {}, uid).ok());
+  CHECK(record_of(c, "a", "t").uid == uid);
+  CHECK(c.names.remove_version("a", 1, {Tagged::removed, {}, {}, uid}).ok());
+  UndeleteWish wish;
+  wish.uid = other;
+  CHECK(refused(c.names.undelete("a", 1, wish)));
+  wish.uid = uid;
+  CHECK(c.names.undelete("a", 1, wish).ok());
+  CHECK(record_of(c, "a", "t").uid == uid);
 }
 
 TEST_CASE("names: a value that does not verify blocks only its own model, and the error names the key") {
@@ -502,11 +523,11 @@ TEST_CASE("names: a version that is brought back gives the registry a later mess
   CHECK_FALSE(bring_back(7, "later", false));
   CHECK_FALSE(bring_back(6, "earlier", false));
   CHECK(message() == "later");
-  version.version.manifest = digest(2);
+  version.version.uid = {9, 9};
   version.version.described_ns = 9;
   CHECK(c.restore.bring_back(version, false).error().code == Errc::exists);
   REQUIRE(c.names.remove_version("a", 1).ok());
-  version.version.manifest = digest(1);
+  version.version.uid = what.version.version.uid;
   CHECK_FALSE(bring_back(9, "latest", false));
   CHECK(must_publish(c, wish("a", 3)) == 2);
 }

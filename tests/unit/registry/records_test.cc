@@ -39,6 +39,7 @@ MirroredVersion sample() {
   version.packs = {11, 12};
   row.publisher = kNode;
   row.by = {"alice", "node1"};
+  row.uid = {14, 15};
   return version;
 }
 
@@ -151,6 +152,7 @@ TEST_CASE("records: facts survive encoding") {
   CHECK(out->packs == std::vector<PackId>{11, 12});
   CHECK(row.publisher == kNode);
   CHECK(row.by == Author{"alice", "node1"});
+  CHECK(row.uid == in.version.uid);
 
   RegistryTombstone tombstone{in, 77};
   tombstone.version.version.removed_ns = 55;
@@ -170,11 +172,13 @@ TEST_CASE("records: facts survive encoding") {
   member.key_proof = "0123456789abcdef0123456789abcdef";
   CHECK(open_member(seal(member, "n/1"), "n/1")->key_proof == member.key_proof);
   CHECK(open_head(seal(RegistryHead{5, 6}, "m/a"), "m/a")->next_number == 5);
-  CHECK(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b")->number == 5);
+  CHECK(open_tag(seal(RegistryTag{5, 6, {}, {7, 8}}, "t/a@b"), "t/a@b")->uid == Uuid{7, 8});
+  CHECK_FALSE(open_tag(seal(RegistryTag{5, 6}, "t/a@b"), "t/a@b").ok());
+  CHECK(open_moment(seal(RegistryMoment{5, {7, 8}}, "d/a@1"), "d/a@1")->uid == Uuid{7, 8});
   const Author alice{"alice", "node1"};
   CHECK(open_tag(seal(RegistryTag{0, 6, alice}, "t/a@b"), "t/a@b")->by == alice);
-  CHECK(open_tag(seal(RegistryTag{1, 6, alice, "bob"}, "t/a@b"), "t/a@b")->owner == "bob");
-  CHECK_FALSE(open_tag(seal(RegistryTag{1, 6, alice, "two\nlines"}, "t/a@b"), "t/a@b").ok());
+  CHECK(open_tag(seal(RegistryTag{1, 6, alice, {7, 8}, 0, 0, "bob"}, "t/a@b"), "t/a@b")->owner == "bob");
+  CHECK_FALSE(open_tag(seal(RegistryTag{1, 6, alice, {7, 8}, 0, 0, "two\nlines"}, "t/a@b"), "t/a@b").ok());
   CHECK(open_meta(seal(RegistryMeta{kRegistryFormat, kNode, 6}, "meta"), "meta")->cluster == kNode);
 }
 
@@ -206,6 +210,7 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   };
   CHECK(refused([](auto& v) { v.version.publisher = "somebody"; }));
   CHECK(refused([](auto& v) { v.version.by.user = "a\nb"; }));
+  CHECK(refused([](auto& v) { v.version.uid = {}; }));
   CHECK(refused([](auto& v) { v.version.message = "\x1b[2J"; }));
   CHECK(refused([](auto& v) { v.version.message = std::string(limits::kMessageMax + 1, 'a'); }));
   const std::string long_text(limits::kSourceTextMax + 1, 'a');

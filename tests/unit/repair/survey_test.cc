@@ -52,6 +52,7 @@ VersionRow version(ModelId model, std::uint64_t number) {
   VersionRow row;
   row.model = model;
   row.number = number;
+  row.uid = {model, number};
   return row;
 }
 
@@ -75,10 +76,11 @@ TEST_CASE("a set of numbers has each number once, in whatever order they are add
 TEST_CASE("the last of a version's removals and undeletes decides whether it is removed") {
   SurveyedJournal made;
   for (const std::uint64_t number : {1, 2, 3}) made.publish("m", kModel, number);
-  made.append(RemovalEvent{1, "m", 1, 5, 0, {}});
-  made.append(RemovalEvent{2, "m", 2, 6, 0, {}});
+  made.append(RemovalEvent{1, "m", 1, 5, 0, {}, {}, {}, {kModel, 1}});
+  made.append(RemovalEvent{2, "m", 2, 6, 0, {}, {}, {}, {kModel, 2}});
   UndeleteEvent undelete{3, "m", 1, 9, {2000, 10, {}, {}, {}}};
   undelete.bare = undelete.reaped = true;
+  undelete.uid = {kModel, 1};
   made.append(undelete);
   const JournalSurvey survey = made.survey();
   CHECK_FALSE(survey.is_removed(version(kModel, 1)));
@@ -94,7 +96,7 @@ TEST_CASE("the last of a version's removals and undeletes decides whether it is 
   CHECK_FALSE(survey.repair());
   CHECK_FALSE(survey.any_loss());
 
-  made.append(RemovalEvent{4, "m", 1, 10, 0, {}});
+  made.append(RemovalEvent{4, "m", 1, 10, 0, {}, {}, {}, {kModel, 1}});
   CHECK(made.survey().is_removed(version(kModel, 1)));
 }
 
@@ -104,7 +106,7 @@ TEST_CASE("the versions of a renamed model are found by its id") {
   made.append(RenameEvent{1, "m", "o", 5, {}});
   made.publish("o", kModel, 2);
   made.publish("m", kOther, 2);
-  made.append(RemovalEvent{2, "o", 1, 6, 0, {}});
+  made.append(RemovalEvent{2, "o", 1, 6, 0, {}, {}, {}, {kModel, 1}});
   const JournalSurvey survey = made.survey();
   CHECK(survey.is_removed(version(kModel, 1)));
   CHECK_FALSE(survey.is_removed(version(kModel, 2)));

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cstring>
+#include <functional>
 #include <stdexcept>
 
 #include "base/sha256.h"
@@ -23,6 +25,9 @@ MirroredVersion record(std::string_view model, std::uint64_t number, const Files
   version.tensors = content.views.size();
   for (const auto& view : content.views) version.tensor_bytes += view.content.length;
   version.publisher = kElsewhere;
+  std::memcpy(&version.uid, version.manifest.bytes.data(), sizeof version.uid);
+  version.uid.low ^= number;
+  version.uid.high ^= std::hash<std::string_view>{}(model);
   change.tree_nodes = content.tree_nodes;
   return change;
 }

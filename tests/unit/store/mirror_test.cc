@@ -109,7 +109,7 @@ TEST_CASE("changes that come again change nothing, and a second content of a num
       mirror(*test.store,
              {record("a", 1, {{9}}), record("a/b", 1, {{9}}), record("la/1", 1, {{9}}), record("b", 1, {{3}})}, 5);
   REQUIRE(problems.size() == 3);
-  CHECK(problems[0].starts_with("a@1: expected the manifest "));
+  CHECK(problems[0].starts_with("a@1: expected the version "));
   CHECK(problems[1].find("would hide") != std::string::npos);
   CHECK(problems[2].starts_with("la/1@1: \"1\" cannot be part"));
   CHECK(model_of(*test.store, "b").value().latest == 1);
@@ -123,13 +123,14 @@ TEST_CASE("the changes of tags have the authors and times that the registry says
   MirroredVersion lost = tombstone(record("a", 3, {{3}}), 80);
   lost.version.lost = "lost: a test";
   lost.removed_by = {"", "n4"};
-  mirror(*test.store,
-         {record("a", 1, {{1}}), record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredTag{"a", "x", 1, 5, 1},
-          MirroredTag{"a", "x", 2, 20, 2, {"alice", "n1"}}, MirroredTag{"a", "y", 1, 30, 3, {"alice", "n1"}},
-          MirroredTag{"a", "y", 0, 40, 4, {"bob", "n2"}}, MirroredTag{"a", "z", 1, 50, 5},
-          MirroredTag{"a", "z", 0, 0, 6}, MirroredTag{"a", "w", 3, 60, 7}, gone, lost,
-          MirroredTag{"a", "v", 1, 5, 8, {"alice", "n1"}}, MirroredTag{"a", "v", 1, 5, 9, {"alice", "n1"}, "alice"}},
-         9);
+  mirror(
+      *test.store,
+      {record("a", 1, {{1}}), record("a", 2, {{2}}), record("a", 3, {{3}}), MirroredTag{"a", "x", 1, 5, 1},
+       MirroredTag{"a", "x", 2, 20, 2, {"alice", "n1"}}, MirroredTag{"a", "y", 1, 30, 3, {"alice", "n1"}},
+       MirroredTag{"a", "y", 0, 40, 4, {"bob", "n2"}}, MirroredTag{"a", "z", 1, 50, 5}, MirroredTag{"a", "z", 0, 0, 6},
+       MirroredTag{"a", "w", 3, 60, 7}, gone, lost, MirroredTag{"a", "v", 1, 5, 8, {"alice", "n1"}},
+       MirroredTag{"a", "v", 1, 5, 9, {"alice", "n1"}, {}, 0, "alice"}},
+      9);
   std::vector<std::string> moves;
   auto snapshot = must(test.store->snapshot());
   for (const TagMove& move : must(snapshot->tag_moves(must(snapshot->model("a")).id)).rows)
@@ -144,6 +145,55 @@ TEST_CASE("the changes of tags have the authors and times that the registry says
   CHECK(fsck(*test.store) == std::vector<std::string>{});
   test.close();
   CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("a version gets another number with its tags and children, and another version its former one") {
+  TestCluster test;
+  MirroredVersion second = record("a", 2, {{2}});
+  MirroredVersion child = record("b", 1, {{3}});
+  child.version.parents = {{"a", 2, true, 0, 0, 0}};
+  mirror(*test.store, {record("a", 1, {{1}}), second, MirroredTag{"a", "t", 2, 5, 2, {}, second.version.uid}, child},
+         3);
+  const VersionId id = version_of(*test.store, "a", 2).id;
+  const MirroredVersion other = record("a", 2, {{7}});
+  const Uuid uid = second.version.uid;
+  second.version.number = 4;
+  second.former = {2};
+  second.returned = 9'000;
+  CHECK(mirror(*test.store, {second, other}, 4) == std::vector<std::string>{});
+  CHECK(version_of(*test.store, "a", 4).uid == uid);
+  CHECK(version_of(*test.store, "a", 4).id == id);
+  CHECK(version_of(*test.store, "a", 2).uid == other.version.uid);
+  CHECK(version_of(*test.store, "b", 1).parents.at(0).number == 4);
+  CHECK(version_of(*test.store, "b", 1).parents.at(0).id == id);
+  const ModelRow model = model_of(*test.store, "a").value();
+  CHECK(model.latest == 4);
+  CHECK(model.next_number == 5);
+  CHECK(model.live == 3);
+  CHECK(must(must(test.store->snapshot())->tag(model.id, "t")).number == 4);
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{second, other}, 4).value().applied == 0);
+  mirror(*test.store, {tombstone(other, 99)}, 5);  // reaches no other version
+  CHECK(version_of(*test.store, "a", 2).removed);
+  CHECK_FALSE(version_of(*test.store, "a", 4).removed);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  const std::string after = dump(*test.store, false);
+  test.close();
+  CHECK(rebuilt(test.path) == after);
+}
+
+TEST_CASE("an earlier setting of a tag has no effect, and of two with one stamp the later time counts") {
+  TestCluster test;
+  mirror(*test.store, {record("a", 1, {{1}}), record("a", 2, {{2}})}, 1);
+  const auto set = [&](std::uint64_t number, std::uint64_t time_ns, std::uint64_t revision, std::uint64_t generation) {
+    mirror(*test.store, {MirroredTag{"a", "t", number, time_ns, revision, {}, {}, generation}}, revision);
+    const auto snapshot = must(test.store->snapshot());
+    return must(snapshot->tag(must(snapshot->model("a")).id, "t")).number;
+  };
+  CHECK(set(1, 50, 7, 1) == 1);
+  CHECK(set(2, 90, 6, 1) == 1);
+  CHECK(set(2, 40, 7, 1) == 1);
+  CHECK(set(2, 60, 7, 1) == 2);
+  CHECK(set(1, 10, 3, 2) == 1);  // of a later generation
 }
 
 TEST_CASE("a version that comes again with a later description gets its message and metrics") {

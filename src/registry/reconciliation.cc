@@ -1,0 +1,135 @@
+#include "registry/reconciliation.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "registry/registry_compare.h"
+#include "registry/registry_list.h"
+#include "weft/names.h"
+
+namespace weft {
+namespace {
+
+constexpr auto kLookAgain = std::chrono::milliseconds(100);
+constexpr int kOriginRoundsMax = 100;  // lists; each follows a change of another node
+
+const RefusalSink kUnread = [](const Error& /*error*/) {};  // the mirror reports unreadable values
+
+void add(const Lacking& lacking, std::vector<std::string>& lines) {
+  for (const MirroredVersion& version : lacking.versions) lines.push_back(spec_of(version.version));
+  for (const MirroredTag& tag : lacking.tags) lines.push_back(fmt::format("tag {} of {}", tag.name, tag.model));
+}
+
+}  // namespace
+
+Status Reconciliation::wait(const std::function<Result<bool>()>& done, std::string_view what) const {
+  const auto end = Mirror::Clock::now() + request_.wait;
+  for (;;) {
+    WEFT_TRY(const bool is_done, done());
+    if (is_done) return {};
+    if (request_.cancelled()) return Error{Errc::cancelled, "interrupted; the nodes go on"};
+    if (Mirror::Clock::now() >= end) return Error{Errc::timed_out, std::string(what)};
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+// Compares the registry with this node's store and the origin.
+Result<ReconcileReport> Reconciliation::try_out() {
+  RegistryList list(own_.keys(), kUnread);
+  WEFT_CHECK(list.read(own_.client()));
+  WEFT_TRY(const Lacking here, RegistryCompare(list).compare(store_));
+  add(here, report_.returned);
+  WEFT_TRY(const Lacking there, RegistryCompare(list).compare(request_.at_origin));
+  add(there, report_.returned);
+  std::ranges::sort(report_.returned);
+  report_.returned.erase(std::unique(report_.returned.begin(), report_.returned.end()), report_.returned.end());
+  report_.generation = own_.generation();
+  return std::move(report_);
+}
+
+// A registry that has lost nothing keeps its generation.
+Status Reconciliation::begin() {
+  RegistryStatus status;
+  mirror_.fill(status);
+  if (!store_.cluster())
+    return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
+  if (status.connected && status.lost.empty()) {
+    report_.generation = own_.generation();
+    return {};
+  }
+  WEFT_TRY(report_.generation, own_.begin_generation(store_.cluster()->cluster, status.generation));
+  return {};
+}
+
+Status Reconciliation::wait_for_own() {
+  return wait(
+      [this]() -> Result<bool> {
+        RegistryStatus status;
+        mirror_.fill(status);
+        return status.connected && status.generation >= report_.generation;
+      },
+      "this node has not brought back its versions in time; it goes on");
+}
+
+Status Reconciliation::bring_back_origin() {
+  for (int round = 0; round < kOriginRoundsMax && !request_.at_origin.empty(); ++round) {
+    if (request_.cancelled()) return Error{Errc::cancelled, "interrupted; the nodes go on"};
+    RegistryList list(own_.keys(), kUnread);
+    WEFT_CHECK(list.read(own_.client()));
+    WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(request_.at_origin));
+    std::erase_if(lacking.versions, [this](const auto& one) { return impossible_.contains(one.version.uid); });
+    std::erase_if(lacking.tags, [this](const auto& one) { return impossible_.contains(one.uid); });
+    if (lacking.empty()) return {};
+    WEFT_CHECK(restore_.reconcile(lacking, list.revision(), [this](const Uuid& uid, const Error& error) {
+      report_.problems.push_back(error.message);
+      impossible_.insert(uid);
+    }));
+  }
+  return {};
+}
+
+// Names live nodes that take longer.
+Status Reconciliation::wait_for_others() {
+  const auto done = [this]() -> Result<bool> {
+    WEFT_TRY(const std::vector<std::string> nodes, own_.nodes_with(report_.generation));
+    report_.waits_for.clear();
+    for (const Member& member : mirror_.members())
+      if (std::ranges::find(nodes, member.node) == nodes.end()) report_.waits_for.push_back(member.name);
+    return report_.waits_for.empty();
+  };
+  const Status waited = wait(done, "");
+  return waited.ok() || waited.error().code == Errc::timed_out ? Status{} : waited;
+}
+
+// The records of the registry say which versions were brought back.
+Status Reconciliation::read_report() {
+  RegistryList list(own_.keys(), kUnread);
+  WEFT_CHECK(list.read(own_.client()));
+  list.order();
+  for (std::vector<MirrorChange> some = list.take(1'000); !some.empty(); some = list.take(1'000))
+    for (const MirrorChange& change : some) {
+      const auto* version = std::get_if<MirroredVersion>(&change);
+      if (version == nullptr || version->returned != report_.generation) continue;
+      const VersionRow& row = version->version;
+      report_.returned.push_back(spec_of(row));
+      if (!version->former.empty()) report_.renumbered.push_back({row.model_name, version->former.back(), row.number});
+    }
+  return {};
+}
+
+Result<ReconcileReport> Reconciliation::run() {
+  if (request_.dry_run) return try_out();
+  WEFT_CHECK(begin());
+  WEFT_CHECK(wait_for_own());
+  WEFT_CHECK(bring_back_origin());
+  WEFT_CHECK(wait_for_others());
+  WEFT_CHECK(read_report());
+  return std::move(report_);
+}
+
+}  // namespace weft

@@ -1,0 +1,187 @@
+#include "registry/registry_compare.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "registry/registry_records.h"
+#include "weft/names.h"
+#include "weft/store/snapshot.h"
+#include "weft/store/walk.h"
+
+namespace weft {
+namespace {
+
+// Time of the last removal or undelete: the state with the larger one is true.
+std::uint64_t decided_ns(const VersionRow& row) {
+  return row.removed ? row.removed_ns : row.undeleted_ns;
+}
+
+// Inode numbers of a version whose content this node has freed or never had.
+constexpr std::uint64_t kNodesUnknown = 1;
+
+}  // namespace
+
+std::string Lacking::text() const {
+  const std::size_t count = versions.size() + tags.size();
+  const std::string such = !versions.empty() ? spec_of(versions.front().version)
+                           : !tags.empty()   ? fmt::format("tag {} of {}", tags.front().name, tags.front().model)
+                                             : "";
+  return fmt::format("{} change{}, such as {}", count, count == 1 ? "" : "s", such);
+}
+
+// Compares two states of one version, and marks the item if there is nothing to apply.
+RegistryCompare::Has RegistryCompare::compare_state(const VersionRow& row, const MirroredVersion& said,
+                                                    RegistryList::Item& item) const {
+  const VersionRow& there = said.version;
+  const bool decided_later = row.removed != there.removed && decided_ns(row) > decided_ns(there);
+  const bool described_later = !row.removed && !there.removed && row.described_ns > there.described_ns;
+  const bool same = row.removed == there.removed && (row.removed || row.described_ns >= there.described_ns);
+  item.here = there.removed;
+  item.known = item.moves == 0 && (same || decided_later);
+  return decided_later || described_later ? Has::less : Has::all;
+}
+
+// Looks for the version under its number, and then under its identity. Sets its number in the registry.
+RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t& number) {
+  RegistryList::Item* item = list_.find(keys_.tombstone(row.model_name, row.number));
+  if (item == nullptr) item = list_.find(keys_.version(row.model_name, row.number));
+  auto said = item == nullptr ? std::nullopt : version_in(keys_, *item);
+  if (item != nullptr && !said) return Has::unreadable;
+  if (said && said->version.uid == row.uid)
+    return said->version.manifest == row.manifest ? compare_state(row, *said, *item) : Has::unreadable;
+  item = list_.find(row.model_name, row.uid);
+  said = item == nullptr ? std::nullopt : version_in(keys_, *item);
+  if (!said) return Has::nothing;
+  item->moves = row.number;
+  number = lacking_.moved[{row.model_name, row.number}] = said->version.number;
+  return compare_state(row, *said, *item);
+}
+
+Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row) const {
+  MirroredVersion version;
+  version.tree_nodes = kNodesUnknown;
+  WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
+  if (const auto local = snapshot->local(row.id); local.ok() && local->ino_count != 0)
+    version.tree_nodes = local->ino_count;
+  version.tags = row.removed_tags;
+  if (!row.removed) {
+    WEFT_TRY(version.in_memory, lists_version(*snapshot, &Snapshot::in_memory, row.id));
+  }
+  version.version = std::move(row);
+  return version;
+}
+
+bool RegistryCompare::will_be_live(const std::string& model, const Uuid& uid) {
+  if (lacking_live_.contains(uid)) return true;
+  const RegistryList::Item* const item = list_.find(model, uid);
+  const auto said = item == nullptr ? std::nullopt : version_in(keys_, *item);
+  return said && !said->version.removed;
+}
+
+void RegistryCompare::compare_tag(MirroredTag tag) {
+  // A setting to a version that is removed in etcd has no effect, and that removal deletes the tag here.
+  if (tag.number != 0 && !will_be_live(tag.model, tag.uid)) return;
+  if (RegistryList::Item* const item = list_.find(keys_.tag(tag.model, tag.name))) {
+    const auto said = open_tag(item->value, keys_.bound(item->key));
+    if (!said.ok()) return;
+    if (said->number == 0 && tag.number == 0) return;
+    const auto there = said->order(item->revision), here = tag.order();
+    item->known = there <= here;
+    if (there >= here) return;
+  }
+  lacking_.tags.push_back(std::move(tag));
+}
+
+// Compares the tags that the store has deleted. `tags`: those that it has.
+Status RegistryCompare::compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags) {
+  std::map<std::string, TagMove> last;
+  WEFT_CHECK(each_row(store, list_tag_moves(model.id), [&](TagMove move) -> Status {
+    if (tags.contains(move.name)) return {};
+    const auto [at, fresh] = last.try_emplace(move.name, move);
+    // A removal in another history has deleted a later setting of the tag with its version: that decides nothing.
+    if (!fresh && move.stamp > at->second.stamp) at->second = std::move(move);
+    return {};
+  }));
+  for (const auto& [name, move] : last)
+    if (move.number == 0 && move.stamp.revision != 0)
+      compare_tag({model.name, name, 0, move.time_ns, move.stamp.revision, move.by, {}, move.stamp.generation});
+  return {};
+}
+
+Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
+  std::map<std::uint64_t, Uuid> identities;  // of live versions
+  const std::size_t before = rows_.size();
+  WEFT_CHECK(each_row(store, list_versions(model.id), [&](VersionRow row) -> Status {
+    std::uint64_t number = row.number;
+    if (!row.removed) identities[row.number] = row.uid;
+    const Has has = look(row, number);
+    row.number = number;
+    if (has != Has::less && has != Has::nothing) return {};
+    if (!row.removed) lacking_live_.insert(row.uid);
+    rows_.push_back(std::move(row));
+    return {};
+  }));
+  if (rows_.size() != before) lacking_.ahead.emplace_back(model.name, model.next_number);
+  std::set<std::string> names;
+  WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
+    names.insert(tag.name);
+    const auto uid = identities.find(tag.number);
+    if (uid != identities.end())
+      compare_tag({model.name,
+                   tag.name,
+                   tag.number,
+                   tag.time_ns,
+                   tag.stamp.revision,
+                   {},
+                   uid->second,
+                   tag.stamp.generation,
+                   tag.owner});
+    return {};
+  }));
+  return compare_deleted(store, model, names);
+}
+
+// Compares the versions that are in memory. One list suffices, since such versions are few.
+Status RegistryCompare::compare_memory(Store& store) {
+  WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
+  WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
+  for (const VersionId id : noted) {
+    WEFT_TRY(const VersionRow row, snapshot->version(id));
+    if (lacking_live_.contains(row.uid)) continue;
+    if (RegistryList::Item* const item = list_.find(keys_.memory(row.model_name, row.number)))
+      item->known = true;
+    else
+      list_.forget(MirroredMemory{row.model_name, row.number, false, row.uid});
+  }
+  return {};
+}
+
+Result<Lacking> RegistryCompare::compare(Store& store) {
+  WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) { return compare_model(store, model); }));
+  WEFT_CHECK(compare_memory(store));
+  std::ranges::sort(rows_, {}, &VersionRow::id);  // parents first
+  for (VersionRow& row : rows_) {
+    WEFT_TRY(MirroredVersion version, completed(store, std::move(row)));
+    lacking_.versions.push_back(std::move(version));
+  }
+  return std::move(lacking_);
+}
+
+Result<Lacking> RegistryCompare::compare(std::span<const MirrorChange> changes) {
+  for (const MirrorChange& change : changes) {
+    if (const auto* version = std::get_if<MirroredVersion>(&change)) {
+      MirroredVersion lacks = *version;
+      const Has has = look(version->version, lacks.version.number);
+      if (has != Has::less && has != Has::nothing) continue;
+      if (!lacks.version.removed) lacking_live_.insert(lacks.version.uid);
+      lacking_.versions.push_back(std::move(lacks));
+    } else if (const auto* tag = std::get_if<MirroredTag>(&change)) {
+      compare_tag(*tag);
+    }
+  }
+  return std::move(lacking_);
+}
+
+}  // namespace weft

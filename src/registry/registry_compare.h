@@ -1,0 +1,61 @@
+// The differences between a list of the registry and what a store, or an origin, knows. A registry never goes back:
+// each state of a version and of a tag has a time or a stamp that grows. So a registry that lacks anything of a store
+// that mirrors it has lost history. For one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "registry/registry_list.h"
+#include "weft/result.h"
+#include "weft/store/cluster_store.h"
+#include "weft/store/store.h"
+#include "weft/store_rows.h"
+
+namespace weft {
+
+// The changes that etcd lacks, in an order in which they can be written. A version that etcd has under another number
+// has that number here. Parents and tags still have the numbers of the store.
+struct Lacking {
+  std::vector<MirroredVersion> versions;  // etcd lacks them, or has an earlier state of them
+  std::vector<MirroredTag> tags;          // etcd has earlier settings, or none
+  std::vector<std::pair<std::string, std::uint64_t>>
+      ahead;                                   // models of these versions: their next numbers in the store
+  std::map<VersionName, std::uint64_t> moved;  // versions that etcd has under another number than the store
+  bool empty() const { return versions.empty() && tags.empty(); }
+  std::string text() const;  // "3 changes, such as a@2"
+};
+
+class RegistryCompare {
+ public:
+  explicit RegistryCompare(RegistryList& list) : list_(list), keys_(list.keys()) {}
+
+  // Marks the items that the store has, and finds what the list lacks. Only the caller may change the store meanwhile.
+  Result<Lacking> compare(Store& store);
+  // The same for versions, live and removed, and then tags: of an origin.
+  Result<Lacking> compare(std::span<const MirrorChange> changes);
+
+ private:
+  enum class Has : std::uint8_t { all, less, nothing, unreadable };  // of the registry about a version
+  Has look(const VersionRow& row, std::uint64_t& number);
+  Has compare_state(const VersionRow& row, const MirroredVersion& said, RegistryList::Item& item) const;
+  Status compare_model(Store& store, const ModelRow& model);
+  Status compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags);
+  Status compare_memory(Store& store);
+  Result<MirroredVersion> completed(Store& store, VersionRow row) const;
+  void compare_tag(MirroredTag tag);
+  bool will_be_live(const std::string& model, const Uuid& uid);
+
+  RegistryList& list_;
+  const RegistryKeys& keys_;
+  Lacking lacking_;
+  std::vector<VersionRow> rows_;  // of the store, with their numbers in the registry: for lacking_.versions
+  std::set<Uuid> lacking_live_;
+};
+
+}  // namespace weft
