@@ -48,18 +48,18 @@ Result<BundleImportReport> import_bundle(control::Call& call, const BundleImport
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kBundleCatchUpMax));
   const BundleFiles files{printable(request.where), request.directory,
                           [&call](const std::string& name) { return open_by_client(call, name); }};
-  const BundleTarget target{
-      parts.store,
-      [&](Import& import, const PublishRequest& version) -> Result<PublishOutcome> {
-        WEFT_CHECK(check_access(config->publish, version.model, call.peer(), "publish"));
-        auto outcome = publish(import, version, progress, parts);
-        if (outcome.ok()) audit("publish", spec_of(version.model, outcome->version.number), call.peer().uid);
-        return outcome;
-      },
-      [&](std::string_view model, std::string_view tag, std::uint64_t number) -> Status {
-        WEFT_CHECK(check_access(config->publish, model, call.peer(), "tag"));
-        return parts.registry.set_tag(model, tag, number, author_of(call.peer()));
-      }};
+  const BundleTarget target{parts.store,
+                            [&](Import& import, const PublishRequest& version) -> Result<PublishOutcome> {
+                              WEFT_CHECK(check_access(config->publish, version.model, call.peer(), "publish"));
+                              auto outcome = publish(import, version, progress, parts);
+                              if (outcome.ok())
+                                audit("publish", spec_of(version.model, outcome->version.number), call.peer().uid);
+                              return outcome;
+                            },
+                            [&](std::string_view model, std::string_view tag, std::uint64_t number) -> Status {
+                              WEFT_CHECK(check_access(config->publish, model, call.peer(), "tag"));
+                              return parts.registry.set_tag(model, tag, number, author_of(call.peer()));
+                            }};
   const auto report = import_bundle(target, files, request.options, progress);
   if (parts.bytes.behind && !request.options.dry_run) parts.bytes.behind->wake();
   return report;
