@@ -28,6 +28,15 @@ class NeededFiles {
   void add_manifest(const Digest& manifest) { manifests_.insert(manifest); }
   bool has_manifest(const Digest& manifest) const { return manifests_.contains(manifest); }
   void add_blob(const ContentId& id) { blobs_.push_back(part_of(id)); }
+  void add_places(const Places& places) {
+    for (const auto& [id, place] : places.blobs) {
+      add_blob(id);
+      packs_.insert(place.pack);
+    }
+  }
+  void add_unplaced() { all_placed_ = false; }
+  const std::set<PackId>& packs() const { return packs_; }  // named by places
+  bool all_placed() const { return all_placed_; }           // false: packs() may lack some
   bool has_blob(const ContentId& id) {
     sort();
     return std::ranges::binary_search(blobs_, part_of(id));
@@ -47,6 +56,8 @@ class NeededFiles {
   }
 
   std::set<Digest> manifests_;
+  std::set<PackId> packs_;
+  bool all_placed_ = true;
   std::vector<std::uint64_t> blobs_;
   std::size_t sorted_ = 0;
 };
@@ -61,6 +72,7 @@ class OriginCollecting {
   Result<OriginGcReport> run() {
     WEFT_TRY(directory_, origin_.directory());
     WEFT_CHECK(read_registry());
+    listed_before_.insert(origin_.freed().packs.begin(), origin_.freed().packs.end());
     WEFT_CHECK(find_dead());
     if (!options_.dry_run && (!dead_.packs.empty() || !dead_.manifests.empty())) {
       WEFT_CHECK(announce());
@@ -68,7 +80,8 @@ class OriginCollecting {
       WEFT_CHECK(spare_needed());
     }
     WEFT_CHECK(remove_files());
-    WEFT_TRY(report_.unfinished_freed, sweep_unfinished(directory_, options_.dry_run));
+    WEFT_TRY(report_.unfinished_freed,
+             sweep_unfinished(directory_, needed_.all_placed() ? &needed_.packs() : nullptr, options_.dry_run));
     if (!options_.dry_run) WEFT_CHECK(sweep_freed(directory_, origin_.freed().sequence));
     return report_;
   }
@@ -130,9 +143,10 @@ class OriginCollecting {
   // removed version not at the origin.
   Result<bool> need_blobs(const VersionRow& row) {
     if (const auto places = origin_.places(row.manifest); places.ok()) {
-      for (const auto& [id, place] : places->blobs) needed_.add_blob(id);
+      needed_.add_places(*places);
       return true;
     }
+    needed_.add_unplaced();
     auto bytes = origin_.manifest(row.manifest);
     if (!bytes.ok()) bytes = order_.manifest(row);
     const auto manifest = bytes.ok() ? decode_manifest(*bytes) : Result<Manifest>(bytes.error());
@@ -158,7 +172,8 @@ class OriginCollecting {
     }
     // A collection that was stopped may have deleted the table of contents alone.
     for (const PackId pack : origin_.freed().packs)
-      if (!present.contains(pack) && stat_file(pack_path(directory_, pack)).ok()) add_dead(pack, {});
+      if (!present.contains(pack) && !is_needed(pack, {}) && stat_file(pack_path(directory_, pack)).ok())
+        add_dead(pack, {});
     return {};
   }
 
@@ -182,12 +197,18 @@ class OriginCollecting {
       blobs.push_back(entry.id);
       if (!needed_.has_blob(entry.id)) dead_bytes += entry.id.length;
     }
-    const bool dead = std::ranges::none_of(blobs, [this](const ContentId& id) { return needed_.has_blob(id); });
-    if (dead) return add_dead(pack, std::move(blobs)), Status{};
-    kept_.insert(pack);
+    if (!is_needed(pack, blobs)) return add_dead(pack, std::move(blobs)), Status{};
     ++report_.packs;
     report_.dead_bytes += dead_bytes;
     return {};
+  }
+
+  // A pack that an earlier list names is needed only by versions whose places name it: all later ones have their blobs
+  // elsewhere, because a collection that was stopped may still delete the pack.
+  bool is_needed(PackId pack, const std::vector<ContentId>& blobs) {
+    if (needed_.packs().contains(pack)) return true;
+    if (listed_before_.contains(pack) && needed_.all_placed()) return false;
+    return std::ranges::any_of(blobs, [this](const ContentId& id) { return needed_.has_blob(id); });
   }
 
   void add_dead(PackId pack, std::vector<ContentId> blobs) {
@@ -196,13 +217,13 @@ class OriginCollecting {
     dead_.blobs.emplace(pack, std::move(blobs));
   }
 
-  // Returns the list of this collection: the dead files, and those of the last list that no version needs again.
+  // Returns the list of this collection: the dead files, and those of the last list, except packs that places name.
   FreedFiles list(std::uint64_t sequence) const {
     FreedFiles list;
     list.sequence = sequence;
     for (const auto& [pack, bytes] : dead_.packs) list.packs.push_back(pack);
     for (const PackId pack : origin_.freed().packs)
-      if (!dead_.packs.contains(pack) && !kept_.contains(pack)) list.packs.push_back(pack);
+      if (!dead_.packs.contains(pack) && !needed_.packs().contains(pack)) list.packs.push_back(pack);
     std::ranges::sort(list.packs);
     std::map<Digest, std::uint64_t> manifests(origin_.freed().manifests.begin(), origin_.freed().manifests.end());
     for (const auto& [digest, names] : dead_.manifests) {
@@ -231,10 +252,7 @@ class OriginCollecting {
   // Takes from the dead files those that a version needs since the announcement.
   Status spare_needed() {
     std::erase_if(dead_.manifests, [this](const auto& one) { return needed_.has_manifest(one.first); });
-    std::erase_if(dead_.packs, [this](const auto& one) {
-      return std::ranges::any_of(dead_.blobs.at(one.first),
-                                 [this](const ContentId& id) { return needed_.has_blob(id); });
-    });
+    std::erase_if(dead_.packs, [this](const auto& one) { return is_needed(one.first, dead_.blobs.at(one.first)); });
     return {};
   }
 
@@ -263,9 +281,9 @@ class OriginCollecting {
   Progress& progress_;
   OriginGcReport report_;
   NeededFiles needed_;
-  std::set<Uuid> counted_;   // versions whose files are in needed_
-  std::set<Digest> listed_;  // manifests whose blobs are in needed_
-  std::set<PackId> kept_;    // packs that have a blob of needed_
+  std::set<Uuid> counted_;          // versions whose files are in needed_
+  std::set<Digest> listed_;         // manifests whose blobs are in needed_
+  std::set<PackId> listed_before_;  // packs that an earlier list names
   Dead dead_;
 };
 

@@ -47,14 +47,21 @@ std::uint64_t changed_ns(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
 }
 
-// Returns the paths of temporary files, and of packs without a table of contents.
-Result<std::vector<SafePath>> unfinished_files(const SafePath& origin) {
+bool is_missing(const SafePath& file) {
+  const auto st = stat_file(file);
+  return !st.ok() && st.error().code == Errc::not_found;
+}
+
+// Returns the paths of temporary files, and of packs without a table of contents that are not needed.
+Result<std::vector<SafePath>> unfinished_files(const SafePath& origin, const std::set<PackId>* needed) {
   std::vector<SafePath> files;
   WEFT_TRY(const auto temporaries, list_directory(origin / "tmp"));
   for (const std::string& name : temporaries) files.push_back(origin / "tmp" / name);
+  if (needed == nullptr) return files;
   WEFT_TRY(const auto packs, list_directory(origin / "packs"));
   for (const std::string& name : packs)
-    if (const auto pack = pack_of_name(name, ".pack"); pack && !stat_file(toc_path(origin, *pack)).ok())
+    if (const auto pack = pack_of_name(name, ".pack");
+        pack && !needed->contains(*pack) && is_missing(toc_path(origin, *pack)))
       files.push_back(pack_path(origin, *pack));
   return files;
 }
@@ -121,13 +128,13 @@ Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span
   return replace_file(path, fresh_file(origin), bytes);
 }
 
-Result<std::uint64_t> sweep_unfinished(const SafePath& origin, bool count_only) {
+Result<std::uint64_t> sweep_unfinished(const SafePath& origin, const std::set<PackId>* needed, bool count_only) {
   const SafePath probe = fresh_file(origin);
   WEFT_CHECK(replace_at_origin(origin, probe, {}));
   const auto now = stat_file(probe);
   WEFT_CHECK(remove_file(probe));
   WEFT_CHECK(now);
-  WEFT_TRY(const auto files, unfinished_files(origin));
+  WEFT_TRY(const auto files, unfinished_files(origin, needed));
   std::uint64_t count = 0;
   for (const SafePath& file : files) {
     const auto st = stat_file(file);

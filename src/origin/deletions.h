@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,9 +42,9 @@ Status remove_pack(const SafePath& origin, PackId pack);
 // Writes a whole file below tmp/, syncs it, and renames it to `path`, which may exist.
 Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span<const std::byte> bytes);
 
-// Deletes files that writers left unfinished for a day, by the origin's clock. Returns their number. `count_only`:
-// deletes none.
-Result<std::uint64_t> sweep_unfinished(const SafePath& origin, bool count_only);
+// Deletes files that writers left unfinished for a day, by the origin's clock. Returns their number. `needed`: packs
+// that stay, although their tables of contents may be lost; null: all packs stay. `count_only`: deletes none.
+Result<std::uint64_t> sweep_unfinished(const SafePath& origin, const std::set<PackId>* needed, bool count_only);
 // Deletes the lists before this one.
 Status sweep_freed(const SafePath& origin, std::uint64_t sequence);
 

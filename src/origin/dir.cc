@@ -263,7 +263,11 @@ Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress) con
     static_cast<void>(remove_file(path));
     return put;
   }
-  return this->put("packs", pack_name(toc.pack) + ".toc", encode_toc(toc));
+  WEFT_CHECK(this->put("packs", pack_name(toc.pack) + ".toc", encode_toc(toc)));
+  // A collection deletes a pack that has had no table of contents for a day.
+  const auto there = stat_file(pack_path(origin, toc.pack));
+  if (!there.ok()) static_cast<void>(remove_file(toc_path(origin, toc.pack)));
+  return there.ok() ? Status{} : there.error();
 }
 
 Status OriginDir::put_manifest(const Digest& digest, std::span<const std::byte> bytes) const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 
+#include "diskformat/pack_names.h"
 #include "fakes/node_fixture.h"
 #include "fetch/verified_source.h"
 #include "origin/deletions.h"
@@ -263,6 +264,40 @@ TEST_CASE("files that a writer left unfinished go after a day") {
   CHECK(test.collect()->unfinished_freed == 1);
   CHECK(std::filesystem::exists(young));
   CHECK(!std::filesystem::exists(old));
+}
+
+TEST_CASE("a pack whose table of contents is lost stays while a version has places in it") {
+  Collected test;
+  const VersionRow row = test.publish_and_stage(1, "model");
+  const auto packs = test.open().packs();
+  REQUIRE(packs->size() == 1);
+  const std::string file = test.dir.path() + "/packs/" + pack_name(packs->front());
+  std::filesystem::remove(file + ".toc");
+  std::filesystem::last_write_time(file + ".pack", std::filesystem::file_time_type::clock::now() - 48h);
+  CHECK(test.collect()->unfinished_freed == 0);
+  CHECK(std::filesystem::exists(file + ".pack"));
+  test.remove(row);
+  CHECK(test.collect()->unfinished_freed == 1);
+  CHECK(test.files("packs") == 0);
+}
+
+TEST_CASE("a listed pack goes, and stays listed, although versions need equal blobs again") {
+  Collected test;
+  test.remove(test.publish_and_stage(1, "first"));
+  const OriginDir origin = test.open();
+  FreedFiles freed;  // of a collection that was stopped before it deleted anything
+  freed.sequence = 1;
+  freed.packs = *origin.packs();
+  REQUIRE(freed.packs.size() == 1);
+  REQUIRE(put_freed(*origin.directory(), freed).ok());
+  test.announced = {origin.uuid(), 1, kNow};
+  const VersionRow again = test.publish_and_stage(1, "again");
+  REQUIRE(test.open().packs()->size() == 2);
+  CHECK(test.collect()->packs_freed == 1);
+  CHECK(test.is_whole(again));
+  OriginDir later = test.open();
+  REQUIRE(later.know_freed(0).ok());
+  CHECK(later.freed().has_pack(freed.packs.front()));
 }
 
 }  // namespace weft::testing
