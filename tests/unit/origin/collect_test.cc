@@ -285,7 +285,7 @@ TEST_CASE("a listed pack goes, and stays listed, although versions need equal bl
   Collected test;
   test.remove(test.publish_and_stage(1, "first"));
   const OriginDir origin = test.open();
-  FreedFiles freed;  // of a collection that was stopped before it deleted anything
+  FreedFiles freed;  // the list of a collection that was stopped
   freed.sequence = 1;
   freed.packs = *origin.packs();
   REQUIRE(freed.packs.size() == 1);
