@@ -251,31 +251,32 @@ ClusterHealth Health::gather(Look look, const std::function<bool()>& cancelled) 
 }
 
 void Health::look_for_copies(ClusterHealth& health, const std::function<bool()>& cancelled) {
-  health.copies_ns = now_ns();
-  health.copies_known = false;
-  health.copies_problem.clear();
-  health.sole.clear();
-  for (NodeFacts& node : health.nodes) node.owned_versions = node.owned_bytes = 0;
-  if (!health.origin.problem.empty()) {
-    health.copies_problem = "the origin does not answer";
-    return;
-  }
-  const auto sole = sole_versions(parts_, CopyKind::any, cancelled);
+  const auto sole = health.origin.problem.empty()
+                        ? sole_versions(parts_, CopyKind::any, cancelled)
+                        : Result<std::vector<SoleVersion>>(Error{Errc::unreachable, "the origin does not answer"});
+  renew_copies(
+      health, sole, [this](const std::string& node) { return name_of_node(parts_.registry, node); }, now_ns());
+}
+
+void renew_copies(ClusterHealth& health, const Result<std::vector<SoleVersion>>& sole,
+                  const std::function<std::string(const std::string& node)>& name_of, std::uint64_t looked_ns) {
+  if (!sole.ok() && sole.error().code == Errc::cancelled) return;
+  health.copies_ns = looked_ns;
   health.copies_known = sole.ok();
-  if (!sole.ok()) {
-    health.copies_problem = sole.error().message;
-    return;
-  }
+  health.copies_problem = sole.ok() ? "" : sole.error().message;
+  for (NodeFacts& node : health.nodes) node.owned_versions = node.owned_bytes = 0;
+  if (!sole.ok()) return;
+  health.sole.clear();
   for (const SoleVersion& version : *sole) {
     if (const auto node = std::ranges::find(health.nodes, version.holder, &NodeFacts::node);
         node != health.nodes.end()) {
       ++node->owned_versions;
       node->owned_bytes += version.bytes;
     }
-    const bool is_on_its_way = version.present && !health.origin.place.empty() && health.origin.problem.empty() &&
-                               health.copies_ns < version.time_ns + kYoungNs;
+    const bool is_on_its_way =
+        version.present && !health.origin.place.empty() && looked_ns < version.time_ns + kYoungNs;
     if (is_on_its_way) continue;
-    SoleVersions& of = entry_of(health.sole, name_of_node(parts_.registry, version.holder), !version.present);
+    SoleVersions& of = entry_of(health.sole, name_of(version.holder), !version.present);
     ++of.versions;
     of.bytes += version.bytes;
     if (of.named.size() < limits::kHealthNamed) of.named.push_back(spec_of(version.name.model, version.name.number));
