@@ -36,6 +36,14 @@ TEST_CASE("a look for copies counts the versions of each node") {
   CHECK(health.nodes[0].owned_versions == 1);
 }
 
+TEST_CASE("two nodes of one name are told apart by their ids") {
+  ClusterHealth health;
+  renew(health, Sole({version_on("a", "id3", false), version_on("b", "id4", false), version_on("c", "id3", false)}));
+  REQUIRE(health.sole.size() == 2);
+  CHECK((health.sole[0].id == "id3" && health.sole[0].versions == 2));
+  CHECK((health.sole[1].id == "id4" && health.sole[1].node == "n3"));
+}
+
 TEST_CASE("a look for copies that was cancelled changes nothing") {
   ClusterHealth health = with_copies();
   renew(health, Error{Errc::cancelled, "interrupted"});
