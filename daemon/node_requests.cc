@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "control/call.h"
 #include "daemon/access.h"
+#include "daemon/background/drain_watch.h"
 #include "daemon/background/kept_versions.h"
 #include "daemon/call_progress.h"
 #include "daemon/copies.h"
@@ -27,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kDrainLook = std::chrono::seconds(1);  // between two looks at what is left
 constexpr auto kAskAgain = std::chrono::seconds(60);  // between two requests to keep one version
+// A drain that moves no version for so long ends; a large version may take the time that its bytes take.
+constexpr auto kIdleMax = std::chrono::minutes(5);
+constexpr std::uint64_t kSlowBytesPerSecond = 50'000'000;
 constexpr auto kTargetPatience = std::chrono::seconds(2);
 constexpr std::uint64_t kLeftFreePart = 20;  // a target keeps 1/20 of its disk free
 constexpr std::size_t kNamedMax = 5;
@@ -72,6 +76,8 @@ class Drain {
       WEFT_TRY(const std::vector<SoleVersion> left, versions_left(progress));
       show(left, progress);
       if (left.empty()) break;
+      WEFT_CHECK(check_present());
+      WEFT_CHECK(check_moving(left));
       for (const SoleVersion& version : left) WEFT_CHECK(move(version));
       for (const Clock::time_point until = Clock::now() + kDrainLook; Clock::now() < until;) {
         if (progress.cancelled()) return Error{Errc::cancelled, "interrupted; run it again to go on"};
@@ -94,6 +100,31 @@ class Drain {
     for (const SoleVersion& one : fetched)
       if (std::ranges::find(left, one.name, &SoleVersion::name) == left.end()) left.push_back(one);
     return left;
+  }
+
+  Status check_present() const {
+    const std::vector<Member> members = parts_.registry.members();
+    if (std::ranges::find(members, node_.node, &Member::node) != members.end()) return {};
+    return Error{Errc::unreachable,
+                 fmt::format("{} left the cluster during its drain: start weftd there, and run it again", node_.name)};
+  }
+
+  Status check_moving(const std::vector<SoleVersion>& left) {
+    std::set<Name> names;
+    std::uint64_t largest = 0;
+    for (const SoleVersion& one : left) {
+      names.emplace(one.name.model, one.name.number);
+      largest = std::max(largest, one.bytes);
+    }
+    const auto idle_max = kIdleMax + std::chrono::seconds(largest / kSlowBytesPerSecond);
+    const auto idle = watch_.idle(std::move(names), Clock::now());
+    if (idle < idle_max) return {};
+    const bool to_origin = !parts_.config.get()->origin.empty();
+    return Error{Errc::timed_out,
+                 fmt::format("no version of {} moved for {} minutes, left are {}; {}", node_.name,
+                             std::chrono::duration_cast<std::chrono::minutes>(idle).count(), named_versions(left),
+                             to_origin ? "`weft stage-out` on that node says why"
+                                       : fmt::format("the log of weftd on {} says why", fmt::join(to_, ", ")))};
   }
 
   void show(const std::vector<SoleVersion>& left, Progress& progress) {
@@ -162,6 +193,7 @@ class Drain {
 
   DaemonParts& parts_;
   const KnownNode node_;
+  DrainWatch watch_;
   std::set<Name> moved_;  // that are moved, or on their way
   std::uint64_t moved_bytes_ = 0, reported_ = 0;
   std::map<Name, Clock::time_point> asked_;    // when a node was asked to keep it
