@@ -159,12 +159,11 @@ ServiceFacts gather_etcd(DaemonParts& parts, bool ask, const ClusterHealth& befo
   return etcd;
 }
 
-// Returns the entry of a node. A reinstalled node may have the name of an absent one.
-SoleVersions& entry_of(std::vector<SoleVersions>& sole, const std::string& node, bool absent) {
+// Returns the entry of a node, or null.
+SoleVersions* entry_of(std::vector<SoleVersions>& sole, const std::string& id, bool absent) {
   const auto found =
-      std::ranges::find_if(sole, [&](const SoleVersions& one) { return one.node == node && one.absent == absent; });
-  if (found != sole.end()) return *found;
-  return sole.emplace_back(SoleVersions{node, absent, 0, 0, {}});
+      std::ranges::find_if(sole, [&](const SoleVersions& one) { return one.id == id && one.absent == absent; });
+  return found == sole.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -251,34 +250,37 @@ ClusterHealth Health::gather(Look look, const std::function<bool()>& cancelled) 
 }
 
 void Health::look_for_copies(ClusterHealth& health, const std::function<bool()>& cancelled) {
-  health.copies_ns = now_ns();
-  health.copies_known = false;
-  health.copies_problem.clear();
-  health.sole.clear();
-  for (NodeFacts& node : health.nodes) node.owned_versions = node.owned_bytes = 0;
-  if (!health.origin.problem.empty()) {
-    health.copies_problem = "the origin does not answer";
-    return;
-  }
-  const auto sole = sole_versions(parts_, CopyKind::any, cancelled);
+  const auto sole = health.origin.problem.empty()
+                        ? sole_versions(parts_, CopyKind::any, cancelled)
+                        : Result<std::vector<SoleVersion>>(Error{Errc::unreachable, "the origin does not answer"});
+  renew_copies(
+      health, sole, [this](const std::string& node) { return name_of_node(parts_.registry, node); }, now_ns());
+}
+
+void renew_copies(ClusterHealth& health, const Result<std::vector<SoleVersion>>& sole,
+                  const std::function<std::string(const std::string& node)>& name_of, std::uint64_t looked_ns) {
+  if (!sole.ok() && sole.error().code == Errc::cancelled) return;
+  health.copies_ns = looked_ns;
   health.copies_known = sole.ok();
-  if (!sole.ok()) {
-    health.copies_problem = sole.error().message;
-    return;
-  }
+  health.copies_problem = sole.ok() ? "" : sole.error().message;
+  for (NodeFacts& node : health.nodes) node.owned_versions = node.owned_bytes = 0;
+  if (!sole.ok()) return;
+  health.sole.clear();
   for (const SoleVersion& version : *sole) {
     if (const auto node = std::ranges::find(health.nodes, version.holder, &NodeFacts::node);
         node != health.nodes.end()) {
       ++node->owned_versions;
       node->owned_bytes += version.bytes;
     }
-    const bool is_on_its_way = version.present && !health.origin.place.empty() && health.origin.problem.empty() &&
-                               health.copies_ns < version.time_ns + kYoungNs;
+    const bool is_on_its_way =
+        version.present && !health.origin.place.empty() && looked_ns < version.time_ns + kYoungNs;
     if (is_on_its_way) continue;
-    SoleVersions& of = entry_of(health.sole, name_of_node(parts_.registry, version.holder), !version.present);
-    ++of.versions;
-    of.bytes += version.bytes;
-    if (of.named.size() < limits::kHealthNamed) of.named.push_back(spec_of(version.name.model, version.name.number));
+    SoleVersions* of = entry_of(health.sole, version.holder, !version.present);
+    if (of == nullptr)
+      of = &health.sole.emplace_back(SoleVersions{version.holder, name_of(version.holder), !version.present, 0, 0, {}});
+    ++of->versions;
+    of->bytes += version.bytes;
+    if (of->named.size() < limits::kHealthNamed) of->named.push_back(spec_of(version.name.model, version.name.number));
   }
 }
 
@@ -300,18 +302,24 @@ Samples findings_of(const ClusterHealth& health) {
   return samples;
 }
 
+// A reinstalled node may have the name of an absent one: only the id tells them apart.
+decltype(Figures::Sample::labels) labels_of(const std::string& name, const std::string& id) {
+  return {{"node", name}, {"id", id}};
+}
+
 // Returns a sample of this node, and of each other node that answered.
 Samples of_nodes(const ClusterHealth& health, double (*value)(const NodeFacts&)) {
   Samples samples;
   for (const NodeFacts& node : health.nodes)
-    if (node.self || (node.asked && node.problem.empty())) samples.push_back({{{"node", node.name}}, value(node)});
+    if (node.self || (node.asked && node.problem.empty()))
+      samples.push_back({labels_of(node.name, node.node), value(node)});
   return samples;
 }
 
 Samples of_sole(const ClusterHealth& health, bool absent) {
   Samples samples;
   for (const SoleVersions& sole : health.sole)
-    if (sole.absent == absent) samples.push_back({{{"node", sole.node}}, static_cast<double>(sole.versions)});
+    if (sole.absent == absent) samples.push_back({labels_of(sole.node, sole.id), static_cast<double>(sole.versions)});
   return samples;
 }
 
@@ -342,9 +350,9 @@ void add_health_figures(Figures& figures, const Health& health) {
   add("weft_health_lost_versions", "Versions whose bytes were lost, of all times.", [](const ClusterHealth& now) {
     return Samples{{{}, static_cast<double>(now.lost)}};
   });
-  add("weft_health_absent_versions", "Versions that are only on an absent node, by its name.",
+  add("weft_health_absent_versions", "Versions that are only on an absent node, by its name and id.",
       [](const ClusterHealth& now) { return of_sole(now, true); });
-  add("weft_health_sole_versions", "Versions that are only on one present node, by its name.",
+  add("weft_health_sole_versions", "Versions that are only on one present node, by its name and id.",
       [](const ClusterHealth& now) { return of_sole(now, false); });
   add("weft_health_origin_seconds", "Time that a check of the origin took; none while it does not answer.",
       [](const ClusterHealth& now) { return of_service(now.origin); });
@@ -365,7 +373,8 @@ void add_health_figures(Figures& figures, const Health& health) {
   add("weft_health_node_absent", "1 for each node that is absent, 0 for each that is present.",
       [](const ClusterHealth& now) {
         Samples samples;
-        for (const NodeFacts& node : now.nodes) samples.push_back({{{"node", node.name}}, node.present ? 0.0 : 1.0});
+        for (const NodeFacts& node : now.nodes)
+          samples.push_back({labels_of(node.name, node.node), node.present ? 0.0 : 1.0});
         return samples;
       });
 }

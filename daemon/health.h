@@ -6,9 +6,12 @@
 
 #include <functional>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "base/bounded_calls.h"
 #include "base/worker.h"
+#include "daemon/copies.h"
 #include "daemon/figures.h"
 #include "daemon/parts.h"
 #include "daemon_api/health.h"
@@ -45,6 +48,11 @@ class Health {
   ClusterHealth last_;  // guarded by mutex_
   Worker worker_{"health"};
 };
+
+// Puts the result of a look for copies, at `looked_ns`, into the facts. A cancelled look changes nothing; after another
+// error, the versions of the look before stay beside the problem. Pure.
+void renew_copies(ClusterHealth& health, const Result<std::vector<SoleVersion>>& sole,
+                  const std::function<std::string(const std::string& node)>& name_of, std::uint64_t looked_ns);
 
 void serve_health(control::Server& server, Health& health);  // health
 void add_health_figures(Figures& figures, const Health& health);

@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "control/call.h"
 #include "daemon/access.h"
+#include "daemon/background/drain_targets.h"
+#include "daemon/background/drain_watch.h"
 #include "daemon/background/kept_versions.h"
 #include "daemon/call_progress.h"
 #include "daemon/copies.h"
@@ -27,6 +29,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kDrainLook = std::chrono::seconds(1);  // between two looks at what is left
 constexpr auto kAskAgain = std::chrono::seconds(60);  // between two requests to keep one version
+// A drain that moves no version for so long ends; a large version may take the time that its bytes take.
+constexpr auto kIdleMax = std::chrono::minutes(5);
+constexpr std::uint64_t kSlowBytesPerSecond = 50'000'000;
 constexpr auto kTargetPatience = std::chrono::seconds(2);
 constexpr std::uint64_t kLeftFreePart = 20;  // a target keeps 1/20 of its disk free
 constexpr std::size_t kNamedMax = 5;
@@ -72,6 +77,8 @@ class Drain {
       WEFT_TRY(const std::vector<SoleVersion> left, versions_left(progress));
       show(left, progress);
       if (left.empty()) break;
+      WEFT_CHECK(check_present());
+      WEFT_CHECK(check_moving(left));
       for (const SoleVersion& version : left) WEFT_CHECK(move(version));
       for (const Clock::time_point until = Clock::now() + kDrainLook; Clock::now() < until;) {
         if (progress.cancelled()) return Error{Errc::cancelled, "interrupted; run it again to go on"};
@@ -94,6 +101,31 @@ class Drain {
     for (const SoleVersion& one : fetched)
       if (std::ranges::find(left, one.name, &SoleVersion::name) == left.end()) left.push_back(one);
     return left;
+  }
+
+  Status check_present() const {
+    const std::vector<Member> members = parts_.registry.members();
+    if (std::ranges::find(members, node_.node, &Member::node) != members.end()) return {};
+    return Error{Errc::unreachable,
+                 fmt::format("{} left the cluster during its drain: start weftd there, and run it again", node_.name)};
+  }
+
+  Status check_moving(const std::vector<SoleVersion>& left) {
+    std::set<Name> names;
+    std::uint64_t largest = 0;
+    for (const SoleVersion& one : left) {
+      names.emplace(one.name.model, one.name.number);
+      largest = std::max(largest, one.bytes);
+    }
+    const auto idle_max = kIdleMax + std::chrono::seconds(largest / kSlowBytesPerSecond);
+    const auto idle = watch_.idle(std::move(names), Clock::now());
+    if (idle < idle_max) return {};
+    const bool to_origin = !parts_.config.get()->origin.empty();
+    return Error{Errc::timed_out,
+                 fmt::format("no version of {} moved for {} minutes, left are {}; {}", node_.name,
+                             std::chrono::duration_cast<std::chrono::minutes>(idle).count(), named_versions(left),
+                             to_origin ? "`weft stage-out` on that node says why"
+                                       : fmt::format("the log of weftd on {} says why", fmt::join(to_, ", ")))};
   }
 
   void show(const std::vector<SoleVersion>& left, Progress& progress) {
@@ -119,34 +151,42 @@ class Drain {
     const Name name{version.name.model, version.name.number};
     const auto asked = asked_.find(name);
     if (asked != asked_.end() && Clock::now() < asked->second + kAskAgain) return {};
-    WEFT_TRY(const std::string target, target_for(version));
-    const KeepVersion keep{version.name.model, version.name.number};
-    if (target == self())
-      WEFT_CHECK(parts_.kept_versions.keep(keep));
-    else
-      WEFT_CHECK(parts_.bytes.peers->ask(target, keep, deadline_in(kSilenceMax)));
+    WEFT_TRY(const std::string target, ask_target(version, name));
     asked_[name] = Clock::now();
-    free_[target] -= std::min(free_[target], version.bytes);
     to_.insert(name_of_node(parts_.registry, target));
+    return {};
+  }
+
+  // Asks a node to keep the version, and the next one if it refuses. Returns the node that agreed.
+  Result<std::string> ask_target(const SoleVersion& version, const Name& name) {
+    if (targets_.empty()) find_targets();
+    const std::vector<Member> members = parts_.registry.members();
+    targets_.keep_only(
+        [&](const std::string& node) { return std::ranges::find(members, node, &Member::node) != members.end(); });
+    std::string refusal;
+    while (const auto target = targets_.target_for(name, version.bytes)) {
+      const Status asked = ask_to_keep(*target, {version.name.model, version.name.number});
+      if (asked.ok()) return *target;
+      refusal = fmt::format("; {} refuses it: {}", name_of_node(parts_.registry, *target), asked.error().message);
+      targets_.refuse(name);
+    }
+    return Error{Errc::no_space, fmt::format("no other node has {} free for {}{}", human_bytes(version.bytes),
+                                             spec_of(version.name.model, version.name.number), refusal)};
+  }
+
+  Status ask_to_keep(const std::string& target, const KeepVersion& keep) {
+    if (target == self()) return parts_.kept_versions.keep(keep);
+    WEFT_CHECK(parts_.bytes.peers->ask(target, keep, deadline_in(kSilenceMax)));
     return {};
   }
 
   std::string self() const { return parts_.store.cluster()->node; }
 
-  // Returns the node with the most free space for it.
-  Result<std::string> target_for(const SoleVersion& version) {
-    if (free_.empty()) find_targets();
-    const auto best = std::ranges::max_element(free_, {}, [](const auto& one) { return one.second; });
-    if (best != free_.end() && best->second > version.bytes) return best->first;
-    return Error{Errc::no_space, fmt::format("no other node has {} free for {}", human_bytes(version.bytes),
-                                             spec_of(version.name.model, version.name.number))};
-  }
-
   void find_targets() {
     if (parts_.bytes.peers == nullptr) return;
     const auto add = [this](const std::string& node, const PeerHealth& health) {
       const std::uint64_t kept_free = health.disk_bytes / kLeftFreePart;
-      if (health.free_bytes > kept_free) free_[node] = health.free_bytes - kept_free;
+      if (health.free_bytes > kept_free) targets_.offer(node, health.free_bytes - kept_free);
     };
     for (const Member& member : parts_.registry.members()) {
       if (member.node == node_.node) continue;
@@ -162,11 +202,12 @@ class Drain {
 
   DaemonParts& parts_;
   const KnownNode node_;
+  DrainWatch watch_;
   std::set<Name> moved_;  // that are moved, or on their way
   std::uint64_t moved_bytes_ = 0, reported_ = 0;
-  std::map<Name, Clock::time_point> asked_;    // when a node was asked to keep it
-  std::map<std::string, std::uint64_t> free_;  // space for versions, by node
-  std::set<std::string> to_;                   // names of the places
+  std::map<Name, Clock::time_point> asked_;  // when a node was asked to keep it
+  DrainTargets targets_;
+  std::set<std::string> to_;  // names of the places
 };
 
 Status check_cluster_node(const DaemonParts& parts) {

@@ -154,7 +154,7 @@ void fields(JsonFields& f, NodeFacts& m) {
 }
 
 void fields(JsonFields& f, SoleVersions& m) {
-  f("node", m.node)("absent", m.absent)("versions", m.versions)("bytes", m.bytes)("named", m.named);
+  f("id", m.id)("node", m.node)("absent", m.absent)("versions", m.versions)("bytes", m.bytes)("named", m.named);
 }
 
 void fields(JsonFields& f, ServiceFacts& m) {

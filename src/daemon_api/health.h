@@ -38,7 +38,7 @@ void fields(JsonFields& f, NodeFacts& m);
 
 // The versions of one node that neither another node nor the origin has.
 struct SoleVersions {
-  std::string node;  // the name of the node
+  std::string id, node;  // the id and the name of the node
   bool absent = false;
   std::uint64_t versions = 0, bytes = 0;
   std::vector<std::string> named;  // the first of them, limits::kHealthNamed at most

@@ -42,7 +42,8 @@ def test_copies_and_absent_nodes(three, cluster, tmp_path):
     assert [(one["node"], one["named"]) for one in report["facts"]["sole"]] == [(third.directory.name, ["alone@1"])]
     samples = first.figures()
     assert samples["weft_health_verdict"] == WARNINGS
-    assert samples[f'weft_health_sole_versions{{node="{third.directory.name}"}}'] == 1
+    third_id = report["facts"]["sole"][0]["id"]
+    assert samples[f'weft_health_sole_versions{{node="{third.directory.name}",id="{third_id}"}}'] == 1
     assert samples['weft_health_findings{finding="versions-on-one-node"}'] == 1
     clocks = [name for name in samples if name.startswith("weft_health_clock_offset_seconds{")]
     assert len(clocks) == 3

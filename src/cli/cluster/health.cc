@@ -32,7 +32,7 @@ constexpr CommandInfo kHealthInfo = {
         " round_trip_seconds, clock_offset_seconds, clock_ahead, clock_error_seconds,\n"
         " free_bytes, disk_bytes, reserve_bytes, unsaved, owned_versions, owned_bytes}],\n"
         " copies_known, copies_problem, copies_ns,\n"
-        " sole: [{node, absent, versions, bytes, named: [VERSION]}]}};\n"
+        " sole: [{id, node, absent, versions, bytes, named: [VERSION]}]}};\n"
         "verdict and level are \"well\", \"warning\" or \"trouble\"\n",
 };
 

@@ -62,8 +62,10 @@ TEST_CASE("a cluster without findings is well") {
 TEST_CASE("each fact that is wrong gives its finding") {
   CHECK(found([](auto& f) { f.lost = 2, f.last_lost = "m@1", f.last_lost_ns = kNow - kSecond; }) ==
         Found{"trouble versions-lost"});
-  CHECK(found([](auto& f) { f.sole = {{"n3", true, 1, 5, {"m@1"}}}; }) == Found{"trouble versions-absent"});
-  CHECK(found([](auto& f) { f.sole = {{"n1", false, 1, 5, {"m@1"}}}; }) == Found{"warning versions-on-one-node"});
+  CHECK(found([](auto& f) { f.sole = {{"id-n3", "n3", true, 1, 5, {"m@1"}}}; }) == Found{"trouble versions-absent"});
+  CHECK(found([](auto& f) {
+          f.sole = {{"id-n1", "n1", false, 1, 5, {"m@1"}}};
+        }) == Found{"warning versions-on-one-node"});
   CHECK(found([](auto& f) { f.copies_problem = "n2 does not answer"; }) == Found{"warning copies-unknown"});
   CHECK(found([](auto& f) { f.origin.problem = "no such directory"; }) == Found{"trouble origin-unreachable"});
   CHECK(found([](auto& f) { f.origin.seconds = 2; }) == Found{"warning origin-slow"});
@@ -101,7 +103,7 @@ TEST_CASE("a clock offset counts as far as it exceeds its error") {
 TEST_CASE("troubles come first, and the verdict is the worst level") {
   ClusterHealth facts = good();
   facts.origin.seconds = 2;
-  facts.sole = {{"n3", true, 12, 5, {"m@1", "m@2"}}};
+  facts.sole = {{"id-n3", "n3", true, 12, 5, {"m@1", "m@2"}}};
   const HealthReport report = report_of(facts, kNow);
   REQUIRE(report.findings.size() == 2);
   CHECK(report.findings[0].what == "versions-absent");
@@ -120,7 +122,7 @@ TEST_CASE("a report survives encoding") {
   ClusterHealth facts = good();
   facts.nodes[1].clock_offset_seconds = 0.000'03;
   facts.nodes[1].clock_ahead = true;
-  facts.sole = {{"n1", false, 1, 5, {"m@1"}}};
+  facts.sole = {{"id-n1", "n1", false, 1, 5, {"m@1"}}};
   const auto json = JsonValue::parse(encode_fields(report_of(facts, kNow)));
   REQUIRE(json.ok());
   const auto back = decode_fields<HealthReport>(*json);
