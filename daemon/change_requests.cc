@@ -191,7 +191,7 @@ class Purging {
     const VersionName name{row.model_name, row.number};
     if (!row.removed)
       WEFT_CHECK(parts_.registry.remove_versions(std::span(&name, 1),
-                                                 request_.force ? Tagged::removed : Tagged::refused, by_));
+                                                 request_.force ? Tagged::removed : Tagged::refused, by_, row.uid));
     return parts_.store.cluster() ? parts_.registry.purge({name, row.uid}) : Status{};
   }
 
