@@ -31,9 +31,10 @@ Result<Fd> open_by_client(control::Call& call, const std::string& name) {
 }
 
 // A version that relies on one in memory is in memory too: waits until both are on the disk.
-Result<PublishOutcome> publish(Import& import, const PublishRequest& version, CallProgress& progress,
-                               DaemonParts& parts) {
+Result<PublishOutcome> publish_one(Import& import, const PublishRequest& version, uid_t user, CallProgress& progress,
+                                   DaemonParts& parts) {
   WEFT_TRY(PublishOutcome outcome, parts.registry.publish(import, version));
+  audit_publish(outcome, user);
   if (outcome.in_memory)
     WEFT_CHECK(parts.memory.wait_for(outcome.version.id, [&progress] { return progress.cancelled(); }));
   return outcome;
@@ -51,14 +52,13 @@ Result<BundleImportReport> import_bundle(control::Call& call, const BundleImport
   const BundleTarget target{parts.store,
                             [&](Import& import, const PublishRequest& version) -> Result<PublishOutcome> {
                               WEFT_CHECK(check_access(config->publish, version.model, call.peer(), "publish"));
-                              auto outcome = publish(import, version, progress, parts);
-                              if (outcome.ok())
-                                audit("publish", spec_of(version.model, outcome->version.number), call.peer().uid);
-                              return outcome;
+                              return publish_one(import, version, call.peer().uid, progress, parts);
                             },
                             [&](std::string_view model, std::string_view tag, std::uint64_t number) -> Status {
                               WEFT_CHECK(check_access(config->publish, model, call.peer(), "tag"));
-                              return parts.registry.set_tag(model, tag, number, author_of(call.peer()));
+                              WEFT_CHECK(parts.registry.set_tag(model, tag, number, author_of(call.peer())));
+                              audit("tag", fmt::format("{} {}", spec_of(model, number), tag), call.peer().uid);
+                              return {};
                             }};
   const auto report = import_bundle(target, files, request.options, progress);
   if (parts.bytes.behind && !request.options.dry_run) parts.bytes.behind->wake();

@@ -114,8 +114,8 @@ Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, D
 // nodes act on the record. May be repeated after a failure.
 class Purging {
  public:
-  Purging(DaemonParts& parts, const PurgeRequest& request, Author by, Progress& progress)
-      : parts_(parts), request_(request), by_(std::move(by)), progress_(progress) {}
+  Purging(DaemonParts& parts, const PurgeRequest& request, const PeerCredentials& peer, Progress& progress)
+      : parts_(parts), request_(request), user_(peer.uid), by_(author_of(peer)), progress_(progress) {}
 
   Result<PurgeReport> run() {
     WEFT_CHECK(resolve());
@@ -187,12 +187,15 @@ class Purging {
         report_.absent.push_back(name_of_node(parts_.registry, row.publisher));
   }
 
+  // Reports each version at once, because a later one may fail.
   Status take_down(const VersionRow& row) {
     const VersionName name{row.model_name, row.number};
     if (!row.removed)
       WEFT_CHECK(parts_.registry.remove_versions(std::span(&name, 1),
-                                                 request_.force ? Tagged::removed : Tagged::refused, by_));
-    return parts_.store.cluster() ? parts_.registry.purge({name, row.uid}) : Status{};
+                                                 request_.force ? Tagged::removed : Tagged::refused, by_, row.uid));
+    Status purged = parts_.store.cluster() ? parts_.registry.purge({name, row.uid}) : Status{};
+    if (purged.ok() || !row.removed) audit(purged.ok() ? "purge" : "remove", spec_of(row), user_);
+    return purged;
   }
 
   // The next gc frees the content that is not freed here.
@@ -218,6 +221,7 @@ class Purging {
 
   DaemonParts& parts_;
   const PurgeRequest& request_;
+  const uid_t user_;
   const Author by_;
   Progress& progress_;
   std::vector<VersionRow> rows_;
@@ -229,10 +233,8 @@ Result<PurgeReport> purge(control::Call& call, const PurgeRequest& request, Daem
   for (const std::string& spec : request.specs)
     WEFT_CHECK(check_access(parts.config.get()->remove, model_in(spec), call.peer(), "purge versions of"));
   CallProgress progress(call);
-  WEFT_TRY(PurgeReport report, Purging(parts, request, author_of(call.peer()), progress).run());
+  WEFT_TRY(PurgeReport report, Purging(parts, request, call.peer(), progress).run());
   changed(parts);
-  for (const VersionName& version : report.purged)
-    if (!request.dry_run) audit("purge", spec_of(version.model, version.number), call.peer().uid);
   return report;
 }
 

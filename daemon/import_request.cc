@@ -140,7 +140,9 @@ Result<ImportReport> publish(ImportOptions options, uid_t user, std::vector<Sour
     auto done = run_import(parts.store, parts.bytes.fetcher, std::move(prepared), progress,
                            [&](Import& one, const PublishRequest& version) -> Result<PublishOutcome> {
                              WEFT_CHECK(running.commit());
-                             return parts.registry.publish(one, version);
+                             auto outcome = parts.registry.publish(one, version);
+                             if (outcome.ok()) audit_publish(*outcome, user);
+                             return outcome;
                            });
     if (!done.ok() && !running.lasts()) WEFT_CHECK(running.commit());  // says why
     if (!done.ok()) return done;

@@ -262,6 +262,7 @@ Result<NodeRemoveReport> remove_node(control::Call& call, const NodeRemoveReques
     WEFT_CHECK(parts.registry.lose_version(model, number,
                                            fmt::format("its only node {} was removed from the cluster", node.name)));
     report.lost.push_back(spec_of(model, number));
+    audit("remove", report.lost.back(), call.peer().uid);
     log_warning("{} is lost: user {} removed its only node {} from the cluster", report.lost.back(), call.peer().uid,
                 node.name);
   }

@@ -15,17 +15,23 @@ namespace weft {
 
 void fail(control::Call& call, const Error& error);  // logs the error and answers with it
 
-// Writes the line of the audit log about a request that was done or denied. Other failures changed nothing.
+// Writes the line of the audit log about a request that was done or denied, or that failed and may have made a part of
+// its change.
 template <class Request, class Answer>
 void audit_outcome(const control::Call& call, const Request& request, const Result<Answer>& answer) {
-  const bool denied = !answer.ok() && answer.error().code == Errc::permission;
-  if (!answer.ok() && !denied) return;
+  if (!answer.ok() && answer.error().code != Errc::permission && !may_change_and_fail(request)) return;
   const AuditEntry entry = audit_entry(request, answer.ok() ? &*answer : nullptr);
   if (entry.action.empty()) return;
-  if (denied)
-    audit_denial(entry.action, entry.object, call.peer().uid, answer.error());
-  else
+  if (answer.ok())
     audit(entry.action, entry.object, call.peer().uid);
+  else
+    audit_failure(entry.action, entry.object, call.peer().uid, answer.error());
+}
+
+// Writes the line at once: what follows a publish may fail, or be cancelled.
+inline void audit_publish(const PublishOutcome& done, uid_t user) {
+  const AuditEntry entry = audit_entry(done);
+  audit(entry.action, entry.object, user);
 }
 
 // `parts` outlives the server.

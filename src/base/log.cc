@@ -151,10 +151,10 @@ struct LogLine {
 };
 
 std::string quoted_if_needed(const std::string& value) {
-  if (!value.empty() && value.find_first_of(" \"=") == std::string::npos) return value;
+  if (!value.empty() && value.find_first_of(" \"=\\") == std::string::npos) return value;
   std::string out = "\"";
   for (const char c : value) {
-    if (c == '"') out += '\\';
+    if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
   return out + '"';

@@ -51,7 +51,9 @@ void log_flush();
 // be opened, lines go on to the old one. Any thread, and handlers of signals.
 void log_reopen();
 
-// The names and values of an audit line. In a line of text they are NAME=VALUE, and values with spaces have quotes.
+// The names and values of an audit line. In a line of text they are NAME=VALUE, and values that are empty or
+// have a space, a quote, an equals sign or a backslash have quotes. Within quotes a backslash is before each quote and
+// backslash.
 using LogFields = std::vector<std::pair<std::string_view, std::string>>;
 // Writes a line about what a user did, in the category "audit": at all levels, and only after log_setup() or
 // audit_setup().

@@ -13,9 +13,8 @@ std::string name_of(const VersionName* done, const std::string& spec) {
 }  // namespace
 
 AuditEntry audit_entry(const ImportRequest& request, const ImportReport* done) {
-  if (done == nullptr) return {"publish", request.options.name};
-  const VersionRow& row = done->outcome.version;
-  return {done->outcome.made ? "publish" : "publish-again", spec_of(row.model_name, row.number)};
+  if (done != nullptr) return {};
+  return {"publish", request.options.name};
 }
 
 // Each publish of the bundle has an entry of its own.
@@ -109,6 +108,22 @@ AuditEntry audit_entry(const NodeRemoveRequest& request, const NodeRemoveReport*
 
 AuditEntry audit_entry(const RotateKeyRequest& /*request*/, const RotateKeyReport* /*done*/) {
   return {"rotate-key", ""};
+}
+
+AuditEntry audit_entry(const PublishOutcome& done) {
+  return {done.made ? "publish" : "publish-again", spec_of(done.version.model_name, done.version.number)};
+}
+
+bool may_change_and_fail(const OriginGcRequest& request) {
+  return !request.dry_run;
+}
+
+bool may_change_and_fail(const OriginFsckRequest& request) {
+  return request.repair;
+}
+
+bool may_change_and_fail(const RestoreRequest& /*request*/) {
+  return true;
 }
 
 }  // namespace weft

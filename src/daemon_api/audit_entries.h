@@ -13,9 +13,10 @@ struct AuditEntry {
   std::string object = {};  // "": the whole store
 };
 
-// Returns the entry of a request. The argument `done` is the answer, or null if the request was denied. A request that
-// changes nothing has no entry, nor has a dry run that was done. The handlers of RemoveRequest, PurgeRequest and
-// UndeleteRequest write a line for each object, so these requests have an entry only if they were denied.
+// Returns the entry of a request. The argument `done` is the answer, or null if the request was denied or failed. A
+// request that changes nothing has no entry, nor has a dry run that was done. The handlers of ImportRequest,
+// RemoveRequest, PurgeRequest and UndeleteRequest write a line for each object as soon as it is changed, so these
+// requests have an entry only if they were denied.
 template <class Request, class Answer>
 AuditEntry audit_entry(const Request& /*request*/, const Answer* /*done*/) {
   return {};
@@ -41,5 +42,17 @@ AuditEntry audit_entry(const ReconcileWish& request, const ReconcileReport* done
 AuditEntry audit_entry(const NodeDrainRequest& request, const NodeDrainReport* done);
 AuditEntry audit_entry(const NodeRemoveRequest& request, const NodeRemoveReport* done);
 AuditEntry audit_entry(const RotateKeyRequest& request, const RotateKeyReport* done);
+
+// Returns the entry of one publish, also of one for a bundle.
+AuditEntry audit_entry(const PublishOutcome& done);
+
+// True if the request may make a part of its change and then fail, and its handler writes no line of its own.
+template <class Request>
+bool may_change_and_fail(const Request& /*request*/) {
+  return false;
+}
+bool may_change_and_fail(const OriginGcRequest& request);
+bool may_change_and_fail(const OriginFsckRequest& request);
+bool may_change_and_fail(const RestoreRequest& request);
 
 }  // namespace weft

@@ -23,8 +23,8 @@ void audit(std::string_view action, std::string_view object, uid_t user) {
   log_audit(audit_fields(action, object, user, "done"));
 }
 
-void audit_denial(std::string_view action, std::string_view object, uid_t user, const Error& why) {
-  LogFields fields = audit_fields(action, object, user, "denied");
+void audit_failure(std::string_view action, std::string_view object, uid_t user, const Error& why) {
+  LogFields fields = audit_fields(action, object, user, why.code == Errc::permission ? "denied" : "failed");
   fields.emplace_back("reason", why.message);
   log_audit(fields);
 }

@@ -170,10 +170,15 @@ class ClusterRegistry final : public Registry {
     return remove(model, number, {Tagged::removed, why, at_this_node({}), uid_of(model, number)});
   }
   // Removes one version per call: each removal is an etcd transaction.
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by,
+                                      const Uuid& uid) override {
     if (versions.empty()) return std::size_t{0};
     const auto& [model, number] = versions.front();
-    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by), uid_of(model, number)}));
+    const Uuid shown = uid_of(model, number);
+    if (!uid.empty() && !shown.empty() && shown != uid)
+      return Error{Errc::changed,
+                   fmt::format("{}: another version has this number now; nothing is removed", spec_of(model, number))};
+    WEFT_CHECK(remove(model, number, {tagged, {}, at_this_node(by), uid.empty() ? shown : uid}));
     return std::size_t{1};
   }
   Result<bool> bring_back(const MirrorChange& change, bool check_only) override {

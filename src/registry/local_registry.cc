@@ -44,7 +44,9 @@ class LocalRegistry final : public Registry {
   Status lose_version(std::string_view model, std::uint64_t number, std::string_view why) override {
     return memory_.lose_version(model, number, why);
   }
-  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by) override {
+  // Versions of a store without a cluster have no identities.
+  Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged, const Author& by,
+                                      const Uuid& /*uid*/) override {
     return store_.remove_versions(versions, tagged, by);
   }
   Result<bool> bring_back(const MirrorChange& /*change*/, bool /*check_only*/) override {

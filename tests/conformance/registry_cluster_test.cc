@@ -563,6 +563,19 @@ VersionRow row_of(RegistryNode& node, const std::string& model, std::uint64_t nu
   return snapshot->version(snapshot->model(model)->id, number).value();
 }
 
+TEST_CASE("cluster: a removal with an identity removes no other version of the name") {
+  World world;
+  auto a = world.node("a");
+  must(publish(*a, "m", {1}));
+  must(publish(*a, "m", {2}));
+  const VersionName second{"m", 2};
+  const auto of_another = a->registry().remove_versions({&second, 1}, Tagged::removed, {}, row_of(*a, "m", 1).uid);
+  REQUIRE(!of_another.ok());
+  CHECK(of_another.error().code == Errc::changed);
+  CHECK(a->registry().remove_versions({&second, 1}, Tagged::removed, {}, row_of(*a, "m", 2).uid).ok());
+  CHECK(shows(*a, "m@1"));
+}
+
 bool knows_loss(RegistryNode& node) {
   return eventually([&] { return node.registry().status().lost.find("etcd lacks") != std::string::npos; });
 }

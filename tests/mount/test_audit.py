@@ -38,6 +38,18 @@ def test_each_change_has_a_line_with_its_user(store, small_model, tmp_path):
         ("remove", "m@1"), ("undelete", "m@1"), ("gc", ""))]
 
 
+def test_a_request_that_fails_has_lines_about_what_it_changed(store, small_model, tmp_path):
+    log = tmp_path / "weftd.log"
+    for name in ("mone", "mtwo"):
+        store.publish(small_model, name=name)
+    with Daemon(store, "--log-file", log, "--log-format", "json", "--log-level", "error", "--name", "n7"):
+        store.weft("tag", "mtwo@1", "best")
+        assert store.weft("rm", "--purge", "mone@1", "mtwo@1", check=False).returncode != 0
+        assert store.weft("gc", "--origin", check=False).returncode != 0
+    assert audited(log) == [("tag", "mtwo@1 best", ME), ("purge", "mone@1", ME),
+                            ("gc-origin", "", {**ME, "outcome": "failed"})]
+
+
 def test_who_has_no_right_is_in_the_log(open_dir, small_model):
     if os.geteuid() != 0:
         pytest.skip("needs root")

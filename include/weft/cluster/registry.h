@@ -159,8 +159,10 @@ class Registry : public FlushRecords {
   virtual Status describe(std::string_view model, std::uint64_t number, const DescriptionChange& change) = 0;
   // As Store::rename_model. Errc::unsupported in a cluster: the keys in etcd have the names of models.
   virtual Status rename_model(std::string_view model, std::string_view to, const Author& by = {}) = 0;
+  // `uid`, with a single name, is the identity of that version; zeros: of the version that has the name. If another
+  // version has the name, nothing is removed: Errc::changed, or Errc::exists if this node does not show that yet.
   virtual Result<std::size_t> remove_versions(std::span<const VersionName> versions, Tagged tagged,
-                                              const Author& by = {}) = 0;
+                                              const Author& by = {}, const Uuid& uid = {}) = 0;
   // As Store::undelete. In a cluster the content must be complete at the origin, or on this node, and this node must
   // have published the version: only its publisher keeps a version. Errc::absent: neither is so.
   virtual Result<UndeletedVersion> undelete(std::string_view model, std::uint64_t number,

@@ -72,7 +72,8 @@ class LocalWriter final : public StoreWriter {
     auto report = run_import(*opened.store, context_.resolver(), std::move(prepared), bar);
     if (!report.ok()) context_.unmake(std::move(opened));
     if (!report.ok()) return report;
-    audit_done(ImportRequest{}, *report);
+    const AuditEntry published = audit_entry(report->outcome);
+    audit(published.action, published.object, own_user());
     displace(*opened.store, options.keep, *report, bar);
     if (report->outcome.in_memory) WEFT_CHECK(keep(std::move(opened.store), report->outcome.version.id));
     return report;

@@ -89,6 +89,15 @@ TEST_CASE("an audit line is there at every level, with its fields and the node")
   CHECK(text.find("plain") == std::string::npos);
 }
 
+TEST_CASE("a value with a backslash has quotes, and no value can seem to end earlier than it does") {
+  const TempDir directory;
+  const std::string path = directory / "log";
+  must(log_setup(path, "error", "test"));
+  log_audit({{"action", "tag"}, {"object", R"(a\b)"}, {"reason", R"(c\" d)"}});
+  must(log_setup("", "info", "test"));
+  CHECK(read_text(path).find(R"(action=tag object="a\\b" reason="c\\\" d")") != std::string::npos);
+}
+
 TEST_CASE("in the format json each line is an object") {
   const TempDir directory;
   const std::string path = directory / "log";

@@ -18,9 +18,10 @@ TEST_CASE("a change has the object that was changed, and a denied one the object
   report.outcome.version.model_name = "org/m";
   report.outcome.version.number = 3;
   report.outcome.made = true;
-  CHECK(line(audit_entry(import, &report)) == "publish: org/m@3");
+  CHECK(line(audit_entry(report.outcome)) == "publish: org/m@3");
   report.outcome.made = false;
-  CHECK(line(audit_entry(import, &report)) == "publish-again: org/m@3");
+  CHECK(line(audit_entry(report.outcome)) == "publish-again: org/m@3");
+  CHECK(line(audit_entry(import, &report)) == "none");  // the publish has its line already
   CHECK(line(audit_entry(import, nullptr)) == "publish: org/m");
 
   const VersionName third{"m", 3};
@@ -83,6 +84,15 @@ TEST_CASE("removals that were done have lines of their own, and dry runs have no
   const EvictReport evicted;
   CHECK(line(audit_entry(EvictRequest{"m@1", 0, false}, &evicted)) == "evict: m@1");
   CHECK(line(audit_entry(EvictRequest{"m@1", 0, true}, &evicted)) == "none");
+}
+
+TEST_CASE("requests that may make a part of their change and fail have a line then, but not their dry runs") {
+  CHECK(may_change_and_fail(OriginGcRequest{0, false}));
+  CHECK_FALSE(may_change_and_fail(OriginGcRequest{0, true}));
+  CHECK(may_change_and_fail(OriginFsckRequest{true}));
+  CHECK_FALSE(may_change_and_fail(OriginFsckRequest{false}));
+  CHECK(may_change_and_fail(RestoreRequest{}));
+  CHECK_FALSE(may_change_and_fail(PurgeRequest{}));
 }
 
 TEST_CASE("requests that change nothing have no line") {
