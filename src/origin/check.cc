@@ -97,6 +97,7 @@ class OriginCheck {
       const bool missing = !places.ok() && places.error().code == Errc::not_found;
       if (missing && !present_.contains(digest)) {
         ++report_.waiting;
+        waiting_.insert(digest);
         continue;
       }
       ++report_.versions;
@@ -211,7 +212,7 @@ class OriginCheck {
     const std::set<std::string> present(names.begin(), names.end());
     for (const VersionRow& row : rows) {
       std::string name = catalog_event_name(row, {});
-      if (!row.removed && origin_.holds(row.manifest) && !present.contains(name))
+      if (!row.removed && !present.contains(name) && lacks_record(row, name))
         faults.emplace(std::move(name), fmt::format("{}: its record is not in the origin's journal", spec_of(row)));
     }
     std::set<std::string> repaired;
@@ -223,6 +224,14 @@ class OriginCheck {
       WEFT_CHECK(record(std::move(fault), done));
     }
     return {};
+  }
+
+  // A writer puts the record after the content, perhaps since the journal was listed. A version that was not at the
+  // origin when this check began still waits for its record.
+  bool lacks_record(const VersionRow& row, const std::string& name) const {
+    if (waiting_.contains(row.manifest) || !origin_.holds(row.manifest)) return false;
+    const auto record = origin_.event(name);
+    return !record.ok() && record.error().code == Errc::not_found;
   }
 
   Status write_records(const std::map<std::string, std::string>& faults, std::set<std::string>& repaired) {
@@ -248,6 +257,7 @@ class OriginCheck {
   OriginFsckReport report_;
   std::map<Digest, VersionRow> live_;            // one live version of each manifest
   std::set<Digest> present_;                     // manifests at the origin
+  std::set<Digest> waiting_;                     // of live versions that were not at the origin when the check began
   std::map<PackId, OriginPack::Needed> needed_;  // blobs of live versions
   std::map<Digest, std::string> unplaced_;       // live versions whose places are damaged or missing, and the fault
 };
