@@ -152,6 +152,23 @@ TEST_CASE("each kind of damage is found, repaired once, and gone afterwards") {
     }
 }
 
+TEST_CASE("a damaged blob comes back for a version whose places are damaged too, or that was removed") {
+  for (const bool removed : {false, true}) {
+    CAPTURE(removed);
+    Checked test;
+    const VersionRow row = test.publish_and_stage(1, "model");
+    const auto pack = test.file("packs", ".pack"), places = test.file("places");
+    flip(pack, std::filesystem::file_size(pack) / 2);
+    if (removed) test.rows.front().removed = true;
+    if (!removed) flip(places, std::filesystem::file_size(places) / 2);
+    const auto report = test.check(true);
+    CHECK_MESSAGE(report.problems.empty(), (report.problems.empty() ? "" : report.problems.front()));
+    test.rows.front().removed = false;
+    CHECK(test.check().problems.empty());
+    CHECK(test.open().holds(row.manifest));
+  }
+}
+
 TEST_CASE("a pack of which both files are gone comes back") {
   Checked test;
   test.publish_and_stage(1, "model");
