@@ -45,9 +45,11 @@ class Importing {
     WEFT_TRY(const SafePath into, scratch_in(*area));
     ReceivedBundle received(list_, missing_, into, !options_.dry_run);
     WEFT_CHECK(received.read(
-        *source, files_.where, [this](const VersionRow& row) { return stored_manifest(row); }, progress_));
+        *source, files_.where,
+        {[this](const VersionRow& row) { return stored_manifest(row); },
+         [this](const VersionRow& row, const std::vector<ContentId>& blobs) { return check_complete(row, blobs); }},
+        progress_));
     report_.bytes = received.bytes();
-    for (const std::size_t index : missing_) WEFT_CHECK(check_complete(index, received));
     WEFT_CHECK(publish_all(received));
     WEFT_CHECK(set_tags());
     if (const std::size_t lines = report_.left.size(); lines > kLinesMax) {
@@ -182,17 +184,17 @@ class Importing {
                              list_.since.empty() ? "" : "; import first the bundle " + list_.since)};
   }
 
-  Status check_complete(std::size_t index, const ReceivedBundle& received) {
+  Status check_complete(const VersionRow& row, const std::vector<ContentId>& lacking) {
     Renewed renewed(store_);
     std::size_t absent = 0;
-    for (const ContentId& id : received.lacking(index)) {
+    for (const ContentId& id : lacking) {
       WEFT_TRY(Snapshot* const now, renewed.get());
       const auto place = now->find_blob(id);
       const bool known = place.ok() || (place.error().code == Errc::absent && store_.cluster());
       if (!known && place.error().code != Errc::not_found && place.error().code != Errc::absent) return place.error();
       if (!known) ++absent;
     }
-    return absent == 0 ? Status{} : Status{needs_earlier(row_of(index), fmt::format("{} of its blobs are", absent))};
+    return absent == 0 ? Status{} : Status{needs_earlier(row, fmt::format("{} of its blobs are", absent))};
   }
 
   Status publish_all(const ReceivedBundle& received) {
