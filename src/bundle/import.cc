@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "bundle/received.h"
 #include "bundle/source.h"
+#include "diskformat/uuid.h"
 #include "os/file_ops.h"
 #include "packs/temp_area.h"
 #include "weft/names.h"
@@ -27,6 +29,13 @@ constexpr std::size_t kLinesMax = 200;  // of BundleImportReport::left
 
 // Says whether the store has a version of a bundle.
 enum class There : std::uint8_t { no, live, removed };
+
+// A version of the store.
+struct Known {
+  std::uint64_t number = 0;
+  Digest manifest;
+  bool removed = false;
+};
 
 class Importing {
  public:
@@ -45,9 +54,11 @@ class Importing {
     WEFT_TRY(const SafePath into, scratch_in(*area));
     ReceivedBundle received(list_, missing_, into, !options_.dry_run);
     WEFT_CHECK(received.read(
-        *source, files_.where, [this](const VersionRow& row) { return stored_manifest(row); }, progress_));
+        *source, files_.where,
+        {[this](const VersionRow& row) { return stored_manifest(row); },
+         [this](const VersionRow& row, const std::vector<ContentId>& blobs) { return check_complete(row, blobs); }},
+        progress_));
     report_.bytes = received.bytes();
-    for (const std::size_t index : missing_) WEFT_CHECK(check_complete(index, received));
     WEFT_CHECK(publish_all(received));
     WEFT_CHECK(set_tags());
     if (const std::size_t lines = report_.left.size(); lines > kLinesMax) {
@@ -115,11 +126,13 @@ class Importing {
   // Finds the versions that the store lacks. Errc::exists names all that it has with another content.
   Status compare() {
     std::vector<std::string> others;
+    WEFT_CHECK(read_identities());
     Renewed renewed(store_);
     for (const std::size_t index : chosen_) {
       const VersionRow& row = row_of(index);
       WEFT_TRY(Snapshot* const now, renewed.get(2));
       WEFT_TRY(const There there, look_up(*now, row, others));
+      if (there == There::no) own_identity(list_.versions[index].row);
       there_.emplace(index, there);
       count(index, there);
     }
@@ -140,7 +153,7 @@ class Importing {
                                               next + limits::kSkippedNumbersMax, row.number)};
     next = std::max(next, row.number + 1);
     if (!model) return There::no;
-    WEFT_TRY(const VersionRow* const same, with_identity(*model, row.uid));
+    const Known* const same = with_identity(row);
     if (same != nullptr && same->number != row.number) {
       here_[{row.model_name, row.number}] = same->number;
       return same->removed ? There::removed : There::live;
@@ -156,18 +169,31 @@ class Importing {
     return known->removed ? There::removed : There::live;
   }
 
-  // Returns the version of the model with this identity, which may have got another number; null if there is none.
-  Result<const VersionRow*> with_identity(const ModelRow& model, const Uuid& uid) {
-    const auto [at, fresh] = identities_.try_emplace(model.name);
-    if (fresh)
-      WEFT_CHECK(each_row(store_, list_versions(model.id), [&, &known = at->second](VersionRow row) -> Status {
-        VersionRow& kept = known[row.uid];
-        kept.number = row.number;
-        kept.removed = row.removed;
+  Status read_identities() {
+    return each_row(store_, list_models(), [this](const ModelRow& model) {
+      return each_row(store_, list_versions(model.id), [&](const VersionRow& row) -> Status {
+        identities_.insert_or_assign({row.uid, model.name}, Known{row.number, row.manifest, row.removed});
         return {};
-      }));
-    const auto found = at->second.find(uid);
-    return found == at->second.end() ? nullptr : &found->second;
+      });
+    });
+  }
+
+  // Returns this version, which may have got another number; null if there is none. A live version with this identity
+  // and another content is not this one.
+  const Known* with_identity(const VersionRow& row) const {
+    const auto at = identities_.find({row.uid, row.model_name});
+    if (at == identities_.end()) return nullptr;
+    const bool live = !at->second.removed && !row.removed;
+    return live && at->second.manifest != row.manifest ? nullptr : &at->second;
+  }
+
+  // Gives a version that the store lacks another identity if a version of the store or of the bundle has the listed
+  // one: a bundle may be forged, and an identity is that of one version.
+  void own_identity(VersionRow& row) {
+    const auto at = identities_.lower_bound({row.uid, std::string()});
+    const bool taken = at != identities_.end() && at->first.first == row.uid;
+    if (taken || row.uid.empty()) row.uid = random_id();
+    identities_.emplace(std::pair(row.uid, row.model_name), Known{row.number, row.manifest, row.removed});
   }
 
   Result<std::vector<std::byte>> stored_manifest(const VersionRow& row) const {
@@ -182,17 +208,17 @@ class Importing {
                              list_.since.empty() ? "" : "; import first the bundle " + list_.since)};
   }
 
-  Status check_complete(std::size_t index, const ReceivedBundle& received) {
+  Status check_complete(const VersionRow& row, const std::vector<ContentId>& lacking) {
     Renewed renewed(store_);
     std::size_t absent = 0;
-    for (const ContentId& id : received.lacking(index)) {
+    for (const ContentId& id : lacking) {
       WEFT_TRY(Snapshot* const now, renewed.get());
       const auto place = now->find_blob(id);
       const bool known = place.ok() || (place.error().code == Errc::absent && store_.cluster());
       if (!known && place.error().code != Errc::not_found && place.error().code != Errc::absent) return place.error();
       if (!known) ++absent;
     }
-    return absent == 0 ? Status{} : Status{needs_earlier(row_of(index), fmt::format("{} of its blobs are", absent))};
+    return absent == 0 ? Status{} : Status{needs_earlier(row, fmt::format("{} of its blobs are", absent))};
   }
 
   Status publish_all(const ReceivedBundle& received) {
@@ -294,13 +320,12 @@ class Importing {
   const BundleImportOptions& options_;
   Progress& progress_;
   BundleList list_;
-  std::vector<std::size_t> chosen_;            // indexes in the list, ascending
-  std::vector<std::size_t> missing_;           // of these, versions that the store lacks
-  std::map<std::size_t, There> there_;         // of the chosen ones
-  std::map<std::string, std::uint64_t> next_;  // by model: the next number, after the versions so far
-  // By model and identity: the versions of the store, of which only number and state are known.
-  std::map<std::string, std::map<Uuid, VersionRow>> identities_;
-  std::map<VersionName, std::uint64_t> here_;  // chosen versions that the store has under another number
+  std::vector<std::size_t> chosen_;                           // indexes in the list, ascending
+  std::vector<std::size_t> missing_;                          // of these, versions that the store lacks
+  std::map<std::size_t, There> there_;                        // of the chosen ones
+  std::map<std::string, std::uint64_t> next_;                 // by model: the next number, after the versions so far
+  std::map<std::pair<Uuid, std::string>, Known> identities_;  // by identity and model: the versions of the store
+  std::map<VersionName, std::uint64_t> here_;                 // chosen versions that the store has under another number
   BundleImportReport report_;
 };
 

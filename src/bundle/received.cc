@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 #include <fmt/core.h>
@@ -32,7 +33,7 @@ SafePath ReceivedBundle::path_of(const Home& home) const {
   return into_ / fmt::format("{}-{}", home.version, home.file);
 }
 
-Status ReceivedBundle::read(BundleSource& source, const std::string& where, const StoredManifest& stored,
+Status ReceivedBundle::read(BundleSource& source, const std::string& where, const StoredVersions& stored,
                             Progress& progress) {
   const std::vector<BundleMember> members = members_of(list_);
   std::uint64_t total = 0;
@@ -54,8 +55,12 @@ Status ReceivedBundle::read(BundleSource& source, const std::string& where, cons
 
 Status ReceivedBundle::read_manifest(BundleSource& source, const BundleMember& member, const std::string& where) {
   const VersionRow& row = list_.versions[member.version].row;
-  std::vector<std::byte> bytes(member.size);
-  WEFT_CHECK(source.read(bytes));
+  std::vector<std::byte> bytes;
+  while (bytes.size() < member.size) {  // in pieces: memory follows the bytes that arrive
+    const std::size_t at = bytes.size();
+    bytes.resize(at + std::min<std::uint64_t>(kReceiveAtOnce, member.size - at));
+    WEFT_CHECK(source.read(std::span(bytes).subspan(at)));
+  }
   if (sha256(bytes) != row.manifest) return not_its_digest(where, member.name);
   bytes_ += bytes.size();
   WEFT_TRY(const Fd fd, open_file(manifest_path(row.manifest), O_WRONLY | O_CREAT | O_EXCL, 0600));
@@ -68,15 +73,18 @@ Result<std::vector<std::byte>> ReceivedBundle::manifest(std::size_t version) con
   return bytes;
 }
 
-// A manifest that the bundle lacks is written beside the others, so that manifest() has it.
-Status ReceivedBundle::find_homes(const StoredManifest& stored, Progress& progress) {
+// A manifest that the bundle lacks is written beside the others, so that manifest() has it. Memory: the blobs of the
+// list and of one manifest, whatever number of versions has it.
+Status ReceivedBundle::find_homes(const StoredVersions& stored, Progress& progress) {
   std::unordered_set<ContentId> bundled;
   for (const BundledVersion& version : list_.versions) bundled.insert(version.blobs.begin(), version.blobs.end());
+  std::unordered_set<Digest> seen;
   for (const std::size_t index : wanted_) {
     WEFT_CHECK(check_cancelled(progress));
     const VersionRow& row = list_.versions[index].row;
+    if (!seen.insert(row.manifest).second) continue;
     if (!stat_file(manifest_path(row.manifest)).ok()) {
-      WEFT_TRY(const auto bytes, stored(row));
+      WEFT_TRY(const auto bytes, stored.manifest(row));
       WEFT_TRY(const Fd fd, open_file(manifest_path(row.manifest), O_WRONLY | O_CREAT | O_EXCL, 0600));
       WEFT_CHECK(append_exact(fd.get(), bytes, row.model_name));
     }
@@ -91,7 +99,7 @@ Status ReceivedBundle::find_homes(const StoredManifest& stored, Progress& progre
         else
           lacking.insert(extent.id);
       }
-    lacking_[index].assign(lacking.begin(), lacking.end());
+    WEFT_CHECK(stored.has(row, {lacking.begin(), lacking.end()}));
   }
   return {};
 }

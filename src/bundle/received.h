@@ -37,14 +37,17 @@ class ReceivedBundle {
   ReceivedBundle(const BundleList& list, std::vector<std::size_t> wanted, SafePath into, bool keeps)
       : list_(list), wanted_(std::move(wanted)), into_(std::move(into)), keeps_(keeps) {}
 
-  // Returns the manifest of a version that is not in the bundle.
-  using StoredManifest = std::function<Result<std::vector<std::byte>>(const VersionRow& version)>;
-  // Reads all members behind the list. Errc::corrupt: bytes that do not match their digest; Errc::cancelled.
-  Status read(BundleSource& source, const std::string& where, const StoredManifest& stored, Progress& progress);
+  struct StoredVersions {
+    // Returns the manifest of a version that is not in the bundle.
+    std::function<Result<std::vector<std::byte>>(const VersionRow& version)> manifest;
+    // Fails if the store lacks one of these blobs, which the version needs and the bundle lacks.
+    std::function<Status(const VersionRow& version, const std::vector<ContentId>& blobs)> has;
+  };
+  // Reads all members behind the list. Asks `stored` behind the manifests, once for each; its error ends the read.
+  // Errc::corrupt: bytes that do not match their digest; Errc::cancelled.
+  Status read(BundleSource& source, const std::string& where, const StoredVersions& stored, Progress& progress);
 
   std::uint64_t bytes() const { return bytes_; }  // that were verified
-  // Returns the blobs that a wanted version needs and the bundle lacks.
-  const std::vector<ContentId>& lacking(std::size_t version) const { return lacking_.at(version); }
   // Of a wanted version: its encoded manifest, and the files with the blobs that no earlier wanted version has.
   Result<std::vector<std::byte>> manifest(std::size_t version) const;
   std::vector<BundledFile> files(std::size_t version) const;
@@ -59,7 +62,7 @@ class ReceivedBundle {
   SafePath manifest_path(const Digest& digest) const;
   SafePath path_of(const Home& home) const;
   Status read_manifest(BundleSource& source, const BundleMember& member, const std::string& where);
-  Status find_homes(const StoredManifest& stored, Progress& progress);
+  Status find_homes(const StoredVersions& stored, Progress& progress);
   Status read_blobs(BundleSource& source, const BundleMember& member, const std::string& where, Progress& progress);
   Status read_blob(BundleSource& source, const ContentId& id, const std::string& where, Progress& progress);
   Status open_home(const Home& home);
@@ -71,7 +74,6 @@ class ReceivedBundle {
   std::uint64_t bytes_ = 0;
   std::unordered_map<ContentId, Home> homes_;
   std::map<Home, std::vector<ContentId>> written_;
-  std::map<std::size_t, std::vector<ContentId>> lacking_;  // by version
   Home open_{SIZE_MAX, SIZE_MAX};
   Fd fd_;  // of open_
   std::vector<std::byte> buffer_;

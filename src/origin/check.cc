@@ -37,6 +37,7 @@ class OriginCheck {
       if (!row.removed) live_.try_emplace(row.manifest, row);
     WEFT_CHECK(check_manifests());
     WEFT_CHECK(check_places());
+    WEFT_CHECK(find_unplaced());
     WEFT_CHECK(check_packs());
     WEFT_CHECK(place_again());
     WEFT_CHECK(check_journal(rows));
@@ -97,6 +98,7 @@ class OriginCheck {
       const bool missing = !places.ok() && places.error().code == Errc::not_found;
       if (missing && !present_.contains(digest)) {
         ++report_.waiting;
+        waiting_.insert(digest);
         continue;
       }
       ++report_.versions;
@@ -132,64 +134,83 @@ class OriginCheck {
       progress_.advance(one.bytes_read());
       if (!fault) continue;
       std::optional<Status> repaired;
-      if (source_ != nullptr) repaired = one.repair(*source_, progress_);
+      if (source_ != nullptr) repaired = repair_pack(pack, one);
       WEFT_CHECK(record(*std::move(fault), repaired));
     }
     return {};
   }
 
-  // Finds the blobs of versions without places in the tables of contents.
-  Status place_again() {
-    if (unplaced_.empty()) return {};
-    std::map<Digest, Places> found;
-    std::map<ContentId, std::optional<BlobPlace>> wanted;
+  // Finds the blobs of versions without places in the tables of contents, so that a repair of packs keeps them.
+  Status find_unplaced() {
     for (const auto& [digest, fault] : unplaced_) {
-      const auto bytes = origin_.manifest(digest);
+      WEFT_CHECK(check_cancelled(progress_));
+      auto bytes = origin_.manifest(digest);
+      if (!bytes.ok()) bytes = order_.manifest(live_.at(digest));
       const auto manifest = bytes.ok() ? decode_manifest(*bytes) : Result<Manifest>(bytes.error());
-      if (!manifest.ok()) continue;
+      if (!manifest.ok()) {
+        unlocated_ = true;
+        continue;
+      }
+      Places& places = found_[digest];
+      places.manifest = digest;
       std::set<ContentId> ids;
       for (const File& file : manifest->files)
         for (const Extent& extent : file.extents) ids.insert(extent.id);
-      Places& places = found[digest];
-      places.manifest = digest;
       for (const ContentId& id : ids) {
         places.blobs.emplace_back(id, BlobPlace{});
-        wanted.try_emplace(id);
+        wanted_.try_emplace(id);
       }
     }
-    WEFT_CHECK(locate(wanted));
-    for (const auto& [digest, fault] : unplaced_) {
-      std::optional<Status> repaired;
-      if (source_ != nullptr) repaired = write_places(digest, found, wanted);
-      WEFT_CHECK(record(fault, repaired));
-    }
+    if (wanted_.empty()) return {};
+    WEFT_CHECK(locate());
+    for (const auto& [id, place] : wanted_)
+      if (place)
+        needed_[place->pack].emplace_back(id, place->offset);
+      else
+        unlocated_ = true;
     return {};
   }
 
-  Status locate(std::map<ContentId, std::optional<BlobPlace>>& wanted) const {
+  Status locate() {
     WEFT_TRY(const auto packs, origin_.packs());
     for (const PackId pack : packs) {
       WEFT_CHECK(check_cancelled(progress_));
       const auto toc = origin_.toc(pack);
       if (!toc.ok() || origin_.freed().has_pack(pack)) continue;
       for (const PackEntry& entry : toc->entries)
-        if (const auto at = wanted.find(entry.id); at != wanted.end()) at->second = BlobPlace{pack, entry.offset};
+        if (const auto at = wanted_.find(entry.id); at != wanted_.end()) at->second = BlobPlace{pack, entry.offset};
     }
     return {};
   }
 
-  Status write_places(const Digest& digest, std::map<Digest, Places>& found,
-                      const std::map<ContentId, std::optional<BlobPlace>>& wanted) const {
-    const auto at = found.find(digest);
-    if (at == found.end()) return Error{Errc::not_found, "its manifest is damaged or missing too"};
+  // A pack without its table of contents may have the blobs of a version that no other file locates.
+  Status repair_pack(PackId pack, OriginPack& one) {
+    if (unlocated_ && !origin_.toc(pack).ok())
+      return Error{Errc::busy, "a live version has blobs that no table of contents locates; this pack may have them"};
+    return one.repair(*source_, progress_);
+  }
+
+  Status place_again() {
+    for (const auto& [digest, fault] : unplaced_) {
+      std::optional<Status> repaired;
+      if (source_ != nullptr) repaired = write_places(digest);
+      WEFT_CHECK(record(fault, repaired));
+    }
+    return {};
+  }
+
+  Status write_places(const Digest& digest) {
+    const auto at = found_.find(digest);
+    if (at == found_.end()) return Error{Errc::not_found, "its manifest is damaged or missing too"};
     for (auto& [id, place] : at->second.blobs) {
-      const auto& now = wanted.at(id);
+      const auto& now = wanted_.at(id);
       if (!now)
         return Error{Errc::not_found, fmt::format("no pack of the origin lists the {} bytes with digest {}", id.length,
                                                   to_hex(id.root))};
       place = *now;
     }
-    return origin_.put_places(at->second);
+    const std::string name = text_of({digest, origin_.freed().names_of(digest)});
+    return replace_at_origin(directory_, directory_ / "places" / name, encode_places(at->second));
   }
 
   // Reads all records. A node that knows the changes writes damaged and missing ones again.
@@ -211,7 +232,7 @@ class OriginCheck {
     const std::set<std::string> present(names.begin(), names.end());
     for (const VersionRow& row : rows) {
       std::string name = catalog_event_name(row, {});
-      if (!row.removed && origin_.holds(row.manifest) && !present.contains(name))
+      if (!row.removed && !present.contains(name) && lacks_record(row, name))
         faults.emplace(std::move(name), fmt::format("{}: its record is not in the origin's journal", spec_of(row)));
     }
     std::set<std::string> repaired;
@@ -223,6 +244,14 @@ class OriginCheck {
       WEFT_CHECK(record(std::move(fault), done));
     }
     return {};
+  }
+
+  // A writer puts the record after the content, perhaps since the journal was listed. A version that was not at the
+  // origin when this check began still waits for its record.
+  bool lacks_record(const VersionRow& row, const std::string& name) const {
+    if (waiting_.contains(row.manifest) || !origin_.holds(row.manifest)) return false;
+    const auto record = origin_.event(name);
+    return !record.ok() && record.error().code == Errc::not_found;
   }
 
   Status write_records(const std::map<std::string, std::string>& faults, std::set<std::string>& repaired) {
@@ -248,8 +277,12 @@ class OriginCheck {
   OriginFsckReport report_;
   std::map<Digest, VersionRow> live_;            // one live version of each manifest
   std::set<Digest> present_;                     // manifests at the origin
+  std::set<Digest> waiting_;                     // of live versions that were not at the origin when the check began
   std::map<PackId, OriginPack::Needed> needed_;  // blobs of live versions
-  std::map<Digest, std::string> unplaced_;       // live versions whose places are damaged or missing, and the fault
+  std::map<Digest, Places> found_;               // manifests of unplaced_ with their blobs
+  std::map<ContentId, std::optional<BlobPlace>> wanted_;  // these blobs, and where tables of contents have them
+  bool unlocated_ = false;                  // some blobs of unplaced_ are not known, or in no table of contents
+  std::map<Digest, std::string> unplaced_;  // live versions whose places are damaged or missing, and the fault
 };
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -66,7 +69,7 @@ class OriginCollecting {
  public:
   OriginCollecting(OriginDir origin, CollectionOrder& order, const OriginGcOptions& options, Progress& progress)
       : origin_(std::move(origin)), order_(order), options_(options), progress_(progress) {
-    for (const PurgedVersion& version : options.purged) purged_.insert(version.uid);
+    for (const PurgedVersion& version : options.purged) purged_.emplace(version.name.model, version.uid);
   }
 
   Result<OriginGcReport> run() {
@@ -120,7 +123,8 @@ class OriginCollecting {
   }
 
   bool needs_content(const VersionRow& row) const {
-    return !row.removed || (row.removed_ns > options_.horizon_ns && row.lost.empty() && !purged_.contains(row.uid));
+    return !row.removed ||
+           (row.removed_ns > options_.horizon_ns && row.lost.empty() && !purged_.contains({row.model_name, row.uid}));
   }
 
   // Adds the files of versions that were not added before.
@@ -128,7 +132,7 @@ class OriginCollecting {
     progress_.phase("reading the places of versions");
     for (const VersionRow& row : rows) {
       WEFT_CHECK(check_cancelled(progress_));
-      if (!needs_content(row) || !counted_.insert(row.uid).second) continue;
+      if (!needs_content(row) || !counted_.emplace(row.uid, row.manifest, row.model_name, row.number).second) continue;
       ++report_.versions;
       if (row.removed) ++report_.versions_in_grace;
       needed_.add_manifest(row.manifest);
@@ -277,11 +281,12 @@ class OriginCollecting {
   SafePath directory_;
   CollectionOrder& order_;
   const OriginGcOptions& options_;
-  std::set<Uuid> purged_;
+  std::set<std::pair<std::string, Uuid>> purged_;  // model and identity: a version may have got another number
   Progress& progress_;
   OriginGcReport report_;
   NeededFiles needed_;
-  std::set<Uuid> counted_;          // versions whose files are in needed_
+  // Versions whose files are in needed_. An identity alone could be forged.
+  std::set<std::tuple<Uuid, Digest, std::string, std::uint64_t>> counted_;
   std::set<Digest> listed_;         // manifests whose blobs are in needed_
   std::set<PackId> listed_before_;  // packs that an earlier list names
   Dead dead_;

@@ -17,6 +17,7 @@ namespace weft {
 namespace {
 
 using Name = OriginNames::Name;
+using Identity = std::pair<std::string, Uuid>;  // model and identity: an identity alone could be forged
 
 constexpr std::size_t kTimeDigits = 16;  // hex digits of the time in a record's name
 
@@ -79,20 +80,22 @@ class NameReading {
     return {};
   }
 
-  void add(const MirroredRemoval& removal) { removed_[removal.uid].try_emplace(removal.time_ns, removal); }
+  void add(const MirroredRemoval& removal) {
+    removed_[{removal.model, removal.uid}].try_emplace(removal.time_ns, removal);
+  }
 
   void add(const MirroredUndelete& undelete) {
-    MirroredUndelete& last = undeleted_[undelete.uid];
+    MirroredUndelete& last = undeleted_[{undelete.model, undelete.uid}];
     if (undelete.time_ns >= last.time_ns) last = undelete;
   }
 
   void add(const MirroredRenumber& renumber) {
-    MirroredRenumber& last = renumbered_[renumber.uid];
+    MirroredRenumber& last = renumbered_[{renumber.model, renumber.uid}];
     if (renumber.time_ns >= last.time_ns) last = renumber;
   }
 
   void add(MirroredDescription description) {
-    MirroredDescription& last = described_[description.uid];
+    MirroredDescription& last = described_[{description.model, description.uid}];
     if (description.time_ns > last.time_ns) last = std::move(description);
   }
 
@@ -102,9 +105,9 @@ class NameReading {
     std::map<std::string, std::pair<const VersionRow*, bool>>
         by_name;  // record name without the time -> version; true: a removal
     if (!unread_.empty())
-      for (const auto& [uid, row] : versions_) {
-        const CatalogEvent events[] = {MirroredRemoval{row.model_name, row.number, 0, {}, uid},
-                                       MirroredUndelete{row.model_name, row.number, 0, uid}};
+      for (const auto& [identity, row] : versions_) {
+        const CatalogEvent events[] = {MirroredRemoval{row.model_name, row.number, 0, {}, row.uid},
+                                       MirroredUndelete{row.model_name, row.number, 0, row.uid}};
         for (const CatalogEvent& event : events)
           by_name.emplace(catalog_event_name(event, {}).substr(kTimeDigits),
                           std::pair(&row, std::holds_alternative<MirroredRemoval>(event)));
@@ -156,13 +159,13 @@ class NameReading {
     row.removed_ns = row.undeleted_ns = row.undeleted = 0;
     row.lost.clear();
     row.removed_tags.clear();
-    const Uuid uid = row.uid;
-    versions_.try_emplace(uid, std::move(row));
+    Identity identity{row.model_name, row.uid};
+    versions_.try_emplace(std::move(identity), std::move(row));
   }
 
   void describe() {
-    for (auto& [uid, description] : described_) {
-      const auto at = versions_.find(uid);
+    for (auto& [identity, description] : described_) {
+      const auto at = versions_.find(identity);
       if (at == versions_.end()) {
         lacks(description.model, description.number, "was given a message or metrics");
         continue;
@@ -177,27 +180,27 @@ class NameReading {
 
   // Keeps the first of the removals after the last undelete.
   void remove() {
-    for (const auto& [uid, undelete] : undeleted_) {
-      const auto version = versions_.find(uid);
+    for (const auto& [identity, undelete] : undeleted_) {
+      const auto version = versions_.find(identity);
       if (version != versions_.end())
         version->second.undeleted_ns = undelete.time_ns;
       else
         lacks(undelete.model, undelete.number, "was brought back");
     }
-    for (const auto& [uid, removals] : removed_) {
-      const auto undeleted = undeleted_.find(uid);
+    for (const auto& [identity, removals] : removed_) {
+      const auto undeleted = undeleted_.find(identity);
       const auto first =
           undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second.time_ns);
       if (first == removals.end()) continue;
       const MirroredRemoval& removal = first->second;
-      auto [at, fresh] = versions_.try_emplace(uid);
+      auto [at, fresh] = versions_.try_emplace(identity);
       VersionRow& row = at->second;
       if (fresh) {
         lacks(removal.model, removal.number, "was removed");
         row.model_name = removal.model;
         row.number = removal.number;
         row.time_ns = removal.time_ns;
-        row.uid = uid;
+        row.uid = removal.uid;
       }
       row.removed = true;
       row.removed_ns = removal.time_ns;
@@ -215,8 +218,8 @@ class NameReading {
   void give_names() {
     std::vector<VersionRow*> rows;
     std::map<std::string_view, std::uint64_t> next;
-    for (auto& [uid, row] : versions_) {
-      if (const auto moved = renumbered_.find(uid); moved != renumbered_.end()) row.number = moved->second.to;
+    for (auto& [identity, row] : versions_) {
+      if (const auto moved = renumbered_.find(identity); moved != renumbered_.end()) row.number = moved->second.to;
       rows.push_back(&row);
       std::uint64_t& after = next[row.model_name];
       after = std::max(after, row.number + 1);
@@ -241,7 +244,7 @@ class NameReading {
     for (auto& [name, records] : tags_) {
       MirroredTag last = last_of(records);
       if (last.number == 0) continue;
-      const auto version = versions_.find(last.uid);
+      const auto version = versions_.find({last.model, last.uid});
       if (version == versions_.end())
         names_.problems.push_back(fmt::format("{}: tag {} points to it, and its record is not at the origin",
                                               spec_of(last.model, last.number), last.name));
@@ -254,11 +257,11 @@ class NameReading {
   const OriginDir& origin_;
   OriginNames& names_;
   std::vector<std::pair<std::string, Error>> unread_;                               // damaged records: name and error
-  std::map<Uuid, VersionRow> versions_;                                             // by identity, as the next four
-  std::map<Uuid, MirroredDescription> described_;                                   // the latest of each version
-  std::map<Uuid, std::map<std::uint64_t, MirroredRemoval>> removed_;                // by version and time
-  std::map<Uuid, MirroredUndelete> undeleted_;                                      // the last of each version
-  std::map<Uuid, MirroredRenumber> renumbered_;                                     // the last of each version
+  std::map<Identity, VersionRow> versions_;                                         // as the next four
+  std::map<Identity, MirroredDescription> described_;                               // the latest of each version
+  std::map<Identity, std::map<std::uint64_t, MirroredRemoval>> removed_;            // by version and time
+  std::map<Identity, MirroredUndelete> undeleted_;                                  // the last of each version
+  std::map<Identity, MirroredRenumber> renumbered_;                                 // the last of each version
   std::map<std::pair<std::string, std::string>, std::vector<CatalogRecord>> tags_;  // by model and tag
 };
 

@@ -52,6 +52,7 @@ Result<std::optional<std::string>> OriginPack::check(Progress& progress) {
   toc_.pack = pack_;
   if (listed.ok()) toc_.size = listed->size;
   lost_.clear();
+  dead_.clear();
   for (const auto& [offset, id] : places) {
     WEFT_CHECK(check_cancelled(progress));
     toc_.size = std::max(toc_.size, offset + id.length);
@@ -65,8 +66,8 @@ Result<std::optional<std::string>> OriginPack::check(Progress& progress) {
                           offset);
     if (entry.ok())
       toc_.entries.push_back(std::move(entry).value());
-    else if (needed.contains({offset, id}))
-      lost_.push_back({id, offset, {}});
+    else
+      (needed.contains({offset, id}) ? lost_ : dead_).push_back({id, offset, {}});
   }
   return fault;
 }
@@ -90,6 +91,10 @@ Status OriginPack::write(const SafePath& path, RepairSource& source, Progress& p
   WEFT_CHECK(copy_pack(toc_, from.ok() ? from->get() : -1, path, progress));
   WEFT_TRY(const Fd to, open_file(path, O_RDWR));
   for (const PackEntry& lost : lost_) WEFT_CHECK(fill(to.get(), lost, source, progress));
+  for (const PackEntry& dead : dead_)
+    if (const Status filled = fill(to.get(), dead, source, progress);
+        !filled.ok() && filled.error().code == Errc::cancelled)
+      return filled;
   std::ranges::sort(toc_.entries, {}, &PackEntry::offset);
   return sync_file(to.get(), path);
 }

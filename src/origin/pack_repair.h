@@ -28,8 +28,8 @@ class OriginPack {
   Result<std::optional<std::string>> check(Progress& progress);
   std::uint64_t bytes_read() const { return bytes_read_; }
   // After a fault: writes the pack with its table of contents again, from its own whole blobs and those of `source`.
-  // Drops damaged blobs that no version needs. Errc::not_found, Errc::corrupt and others: no source has a needed blob;
-  // the files stay as they were.
+  // Drops a damaged blob only if no live version needs it and `source` lacks it: an undelete may need it.
+  // Errc::not_found, Errc::corrupt and others: no source has a needed blob; the files stay as they were.
   Status repair(RepairSource& source, Progress& progress);
 
  private:
@@ -41,6 +41,7 @@ class OriginPack {
   const Needed needed_;
   PackToc toc_;                   // whole blobs
   std::vector<PackEntry> lost_;   // needed ones that are damaged, without digests
+  std::vector<PackEntry> dead_;   // as lost_, of the blobs that no live version needs
   std::uint64_t bytes_read_ = 0;  // of blobs
 };
 

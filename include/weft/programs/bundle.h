@@ -73,6 +73,7 @@ struct BundleTarget {
 // Reads the whole bundle into the store's tmp/ and verifies it before it publishes the first version. Each version
 // appears in one commit, parents first; tags follow. So an import that was interrupted has published some versions
 // whole, and the next one continues behind them. A version that the store has with the same content is passed over.
+// A version whose listed identity another version has gets a new identity: a forged bundle takes none over.
 // Errc::exists: the store has another version of a chosen number. Errc::absent: bytes are neither in the bundle nor in
 // the store. Errc::corrupt: the bundle is damaged. After these, after Errc::no_space and after Errc::cancelled before
 // the first publish nothing is changed.

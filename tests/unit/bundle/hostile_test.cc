@@ -4,6 +4,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <span>
 
 #include "bundle/tar_writer.h"
 #include "format/tar_header.h"
@@ -116,6 +118,39 @@ TEST_CASE("members that are missing, twice, renamed, of another size or behind t
   more.emplace_back("etc/passwd", "x");
   s.check_refused_bytes(tar_of(more));
   CHECK_FALSE(fs::exists(s.to.dir / "etc"));
+}
+
+TEST_CASE("a version with the identity of another model's version gets its own") {
+  Hostile s;
+  write_model(s.to.dir / "mine", 77);
+  const VersionRow mine = s.to.publish({s.to.dir / "mine"}, "mine").outcome.version;
+  auto members = members_in(s.whole);
+  BundleList list = must(decode_bundle_list(std::as_bytes(std::span(members[0].second)), "bundle"));
+  list.versions.back().row.uid = mine.uid;
+  members[0].second = text_of(encode_bundle_list(list));
+  write_file(s.place / "forged.weft", tar_of(members));
+  CHECK(must(s.import(s.place / "forged.weft")).imported == 3);
+  const std::set<Uuid> identities = {mine.uid, must(s.to.resolve("bert@1")).uid, must(s.to.resolve("bert@2")).uid,
+                                     must(s.to.resolve("org/other@1")).uid};
+  CHECK(identities.size() == 4);
+  CHECK(must(s.import(s.place / "forged.weft")).known == 3);
+  s.check_sound();
+}
+
+TEST_CASE("a bundle whose blobs are nowhere is refused before its blobs are read") {
+  Hostile s;
+  BundleOptions options;
+  options.specs = {"bert@1"};
+  const std::string first = s.place / "first.weft", second = s.place / "second.weft";
+  must(s.create(options, first));
+  options = {};
+  options.all = true;
+  options.since = first;
+  must(s.create(options, second));
+  const std::string whole = read_text(second);
+  write_file(s.place / "cut.weft", whole.substr(0, whole.size() - 3 * kTarBlock));
+  CHECK(s.import(s.place / "cut.weft").error().code == Errc::absent);
+  CHECK(s.to.state() == s.before);
 }
 
 TEST_CASE("a list or a member of an impossible size is refused before memory is taken for it") {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "diskformat/catalog_record.h"
 #include "fakes/node_fixture.h"
@@ -64,6 +65,22 @@ struct Checked final : CollectionOrder, RepairSource {
   }
 };
 
+// Does something when a check begins a phase.
+class AtPhase final : public Progress {
+ public:
+  AtPhase(std::string_view phase, std::function<void()> act) : phase_(phase), act_(std::move(act)) {}
+  void total(std::uint64_t /*bytes*/) override {}
+  void advance(std::uint64_t /*bytes*/) override {}
+  void phase(std::string_view what) override {
+    if (what == phase_) act_();
+  }
+  bool cancelled() const override { return false; }
+
+ private:
+  const std::string phase_;
+  const std::function<void()> act_;
+};
+
 void flip(const std::filesystem::path& path, std::uint64_t at) {
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -92,6 +109,25 @@ TEST_CASE("an origin without faults is clean, and a version that is not there ye
   CHECK(report.bytes_read > 0);
 }
 
+TEST_CASE("a version whose content comes during the check, before its record, waits") {
+  Checked test;
+  test.publish_and_stage(1, "model");
+  const auto manifest = test.file("manifests"), places = test.file("places");
+  const std::filesystem::path aside = test.dir.path() + "/tmp";
+  std::filesystem::remove(test.file("journal"));
+  std::filesystem::rename(manifest, aside / "manifest");
+  std::filesystem::rename(places, aside / "places");
+  AtPhase progress("reading packs", [&] {
+    std::filesystem::rename(aside / "manifest", manifest);
+    std::filesystem::rename(aside / "places", places);
+  });
+  const auto report = check_origin_files(test.open(), test, nullptr, progress);
+  REQUIRE(report.ok());
+  CHECK(report->waiting == 1);
+  CHECK(report->problems.empty());
+  CHECK(test.check().problems.size() == 1);
+}
+
 TEST_CASE("each kind of damage is found, repaired once, and gone afterwards") {
   const std::pair<const char*, const char*> files[] = {
       {"packs", ".pack"}, {"packs", ".toc"}, {"manifests", ""}, {"places", ""}, {"journal", ""}};
@@ -114,6 +150,23 @@ TEST_CASE("each kind of damage is found, repaired once, and gone afterwards") {
       CHECK(test.open().holds(test.rows.front().manifest));
       CHECK(std::filesystem::is_empty(test.dir.path() + "/tmp"));
     }
+}
+
+TEST_CASE("a damaged blob comes back for a version whose places are damaged too, or that was removed") {
+  for (const bool removed : {false, true}) {
+    CAPTURE(removed);
+    Checked test;
+    const VersionRow row = test.publish_and_stage(1, "model");
+    const auto pack = test.file("packs", ".pack"), places = test.file("places");
+    flip(pack, std::filesystem::file_size(pack) / 2);
+    if (removed) test.rows.front().removed = true;
+    if (!removed) flip(places, std::filesystem::file_size(places) / 2);
+    const auto report = test.check(true);
+    CHECK_MESSAGE(report.problems.empty(), (report.problems.empty() ? "" : report.problems.front()));
+    test.rows.front().removed = false;
+    CHECK(test.check().problems.empty());
+    CHECK(test.open().holds(row.manifest));
+  }
 }
 
 TEST_CASE("a pack of which both files are gone comes back") {

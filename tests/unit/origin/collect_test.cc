@@ -137,6 +137,20 @@ TEST_CASE("a version that was removed within the grace period keeps its content,
   CHECK(test.collect(false, {{{"model", 1}, row.uid}})->packs_freed == 1);
 }
 
+TEST_CASE("a live version keeps its content, whatever other version has its identity") {
+  Collected test;
+  const VersionRow first = test.publish_and_stage(1, "first");
+  test.publish(100, "second");
+  test.rows.back().uid = first.uid;
+  const VersionRow second = test.rows.back();
+  test.stage(second);
+  CHECK(test.collect()->packs_freed == 0);
+  test.remove(first, kNow + 1);
+  CHECK(test.collect(false, {{{"second", 1}, first.uid}})->packs_freed == 0);
+  CHECK(test.is_whole(first));
+  CHECK(test.is_whole(second));
+}
+
 TEST_CASE("a pack stays while any version needs a blob of it") {
   Collected test;
   const VersionRow base = test.publish_and_stage(1, "base");
