@@ -82,13 +82,10 @@ Status Reconciliation::bring_back_origin() {
     RegistryList list(own_.keys(), kUnread);
     WEFT_CHECK(list.read(own_.client()));
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(request_.at_origin));
-    std::erase_if(lacking.versions, [this](const auto& one) { return impossible_.contains(one.version.uid); });
-    std::erase_if(lacking.tags, [this](const auto& one) { return impossible_.contains(one.uid); });
+    lacking.leave_out(impossible_);
     if (lacking.empty()) return {};
-    WEFT_CHECK(restore_.reconcile(lacking, list.revision(), [this](const Uuid& uid, const Error& error) {
-      report_.problems.push_back(error.message);
-      impossible_.insert(uid);
-    }));
+    WEFT_CHECK(restore_.reconcile(lacking, list.revision(), impossible_,
+                                  [this](const Error& error) { report_.problems.push_back(error.message); }));
   }
   return {};
 }

@@ -23,12 +23,22 @@ constexpr std::uint64_t kNodesUnknown = 1;
 
 }  // namespace
 
+std::size_t Lacking::count() const {
+  const std::size_t changes = versions.size() + tags.size();
+  return changes != 0 ? changes : ahead.size();
+}
+
 std::string Lacking::text() const {
-  const std::size_t count = versions.size() + tags.size();
   const std::string such = !versions.empty() ? spec_of(versions.front().version)
                            : !tags.empty()   ? fmt::format("tag {} of {}", tags.front().name, tags.front().model)
+                           : !ahead.empty()  ? fmt::format("the next number of {}", ahead.front().first)
                                              : "";
-  return fmt::format("{} change{}, such as {}", count, count == 1 ? "" : "s", such);
+  return fmt::format("{} change{}, such as {}", count(), count() == 1 ? "" : "s", such);
+}
+
+void Lacking::leave_out(const Impossible& impossible) {
+  std::erase_if(versions, [&](const auto& one) { return impossible.versions.contains(one.version.uid); });
+  std::erase_if(tags, [&](const auto& one) { return impossible.tags.contains({one.model, one.name}); });
 }
 
 // Compares two states of one version, and marks the item if there is nothing to apply.
@@ -123,7 +133,8 @@ Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
     rows_.push_back(std::move(row));
     return {};
   }));
-  if (rows_.size() != before) lacking_.ahead.emplace_back(model.name, model.next_number);
+  if (rows_.size() != before && list_.next_number(model.name) < model.next_number)
+    lacking_.ahead.emplace_back(model.name, model.next_number);
   std::set<std::string> names;
   WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
     names.insert(tag.name);
