@@ -9,7 +9,6 @@
 
 #include "base/limits.h"
 #include "base/plain_text.h"
-#include "os/sys.h"
 #include "registry/etcd_facts.h"
 #include "weft/names.h"
 
@@ -181,9 +180,12 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, 
   return answer.succeeded ? std::optional(true) : std::nullopt;
 }
 
-// One attempt per version. `moved` has the numbers in etcd of versions that the store has under other numbers.
+// Raises the next numbers first, and then ends: so a version that moves takes no number of another version of the
+// store. One attempt per version. `moved` has the numbers in etcd of versions that the store has under other numbers.
 Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impossible& impossible,
                               const RefusalSink& refused) {
+  for (const auto& [model, ahead] : lacking.ahead) WEFT_CHECK(raise(model, ahead));
+  if (!lacking.ahead.empty()) return {};
   std::map<VersionName, std::uint64_t> moved = lacking.moved;
   std::map<std::string, std::uint64_t> heads;  // revisions of heads that this call has put
   for (MirroredVersion version : lacking.versions) {
@@ -209,7 +211,6 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
       refused(done.error());
     }
   }
-  for (const auto& [model, next_number] : lacking.ahead) WEFT_CHECK(raise(model, next_number));
   return {};
 }
 
@@ -232,18 +233,19 @@ Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& v
   return std::optional(placed->number);
 }
 
-Status EtcdRestore::raise(const std::string& model, std::uint64_t next_number) {
+// Raises the model's next number. A registry that was set back would otherwise use numbers again that a store has.
+Status EtcdRestore::raise(const std::string& model, const Lacking::Ahead& ahead) {
   const std::string key = keys_.head(model);
   const auto end = Clock::now() + retry_max_;
   do {
     WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
     const std::uint64_t revision = known.items.empty() ? 0 : known.items[0].mod_revision;
-    RegistryHead head{0, now_ns()};
+    RegistryHead head{0, ahead.created_ns};
     if (revision != 0) {
       WEFT_TRY(head, open_head(known.items[0].value, keys_.bound(key)));
     }
-    if (head.next_number >= next_number) return {};
-    head.next_number = next_number;
+    if (head.next_number >= ahead.next_number) return {};
+    head.next_number = ahead.next_number;
     etcd::Txn txn;
     txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
     txn.then.emplace_back(etcd::Put{key, seal(head, keys_.bound(key)), 0});

@@ -30,9 +30,6 @@ class EtcdRestore {
   // each change that the registry cannot have, and calls `refused` with the reason. After other errors the change can
   // succeed later.
   Status reconcile(const Lacking& lacking, std::uint64_t listed, Impossible& impossible, const RefusalSink& refused);
-  // Raises the model's next number to at least `next_number`. A registry that was set back would otherwise use numbers
-  // again that this node's store has.
-  Status raise(const std::string& model, std::uint64_t next_number);
 
  private:
   using Clock = etcd::Client::Clock;
@@ -42,6 +39,7 @@ class EtcdRestore {
     std::uint64_t number = 0;
     std::uint64_t revision = 0;
   };
+  Status raise(const std::string& model, const Lacking::Ahead& ahead);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now);
