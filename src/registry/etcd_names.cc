@@ -322,6 +322,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
     const std::string memory = keys_.memory(model, number);
     txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{row.undeleted_ns, row.uid}, bound(memory)), 0});
   }
+  // After an undelete in a lost history, the settings of the tags come back with their own stamps.
+  if (wish.undeleted_ns != 0) version.tags.clear();
   for (const std::string& tag : version.tags) {
     std::string tag_key = keys_.tag(model, tag);
     const auto known = std::ranges::find(now.ranges[2].items, tag_key, &etcd::KeyValue::key);

@@ -9,7 +9,6 @@
 
 #include "base/limits.h"
 #include "base/plain_text.h"
-#include "os/sys.h"
 #include "registry/etcd_facts.h"
 #include "weft/names.h"
 
@@ -33,9 +32,10 @@ using etcd::Target;
 
 constexpr auto kRestorePause = std::chrono::milliseconds(50);
 
-// True if nothing is known about the registry's state, and the change may have been made.
-bool is_silence(const Error& error) {
-  return error.code == Errc::unreachable || error.code == Errc::timed_out || error.code == Errc::cancelled;
+// True if the registry cannot have the change, whenever it is tried. A value that does not verify stops no others.
+bool is_permanent(const Error& error) {
+  return error.code == Errc::exists || error.code == Errc::invalid || error.code == Errc::absent ||
+         error.code == Errc::corrupt || error.code == Errc::unsupported;
 }
 
 }  // namespace
@@ -180,8 +180,12 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredTag& tag, 
   return answer.succeeded ? std::optional(true) : std::nullopt;
 }
 
-// One attempt per version. `moved` has the numbers in etcd of versions that the store has under other numbers.
-Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, const Refused& refused) {
+// Raises the next numbers first, and then ends: so a version that moves takes no number of another version of the
+// store. One attempt per version. `moved` has the numbers in etcd of versions that the store has under other numbers.
+Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impossible& impossible,
+                              const RefusalSink& refused) {
+  for (const auto& [model, ahead] : lacking.ahead) WEFT_CHECK(raise(model, ahead));
+  if (!lacking.ahead.empty()) return {};
   std::map<VersionName, std::uint64_t> moved = lacking.moved;
   std::map<std::string, std::uint64_t> heads;  // revisions of heads that this call has put
   for (MirroredVersion version : lacking.versions) {
@@ -189,9 +193,10 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, cons
     for (ParentRef& parent : version.version.parents)
       if (const auto at = moved.find({parent.model, parent.number}); at != moved.end()) parent.number = at->second;
     const auto merged = merge(version, listed, heads[name.model]);
-    if (!merged.ok() && is_silence(merged.error())) return merged.error();
+    if (!merged.ok() && !is_permanent(merged.error())) return merged.error();
     if (!merged.ok()) {
-      refused(version.version.uid, merged.error());
+      impossible.versions.insert(version.version.uid);
+      refused(merged.error());
       continue;
     }
     if (!*merged) return {};
@@ -200,10 +205,12 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, cons
   for (MirroredTag tag : lacking.tags) {
     if (const auto at = moved.find({tag.model, tag.number}); at != moved.end()) tag.number = at->second;
     const auto done = bring_back(tag, false);
-    if (!done.ok() && is_silence(done.error())) return done.error();
-    if (!done.ok()) refused(tag.uid, done.error());
+    if (!done.ok() && !is_permanent(done.error())) return done.error();
+    if (!done.ok()) {
+      impossible.tags.emplace(tag.model, tag.name);
+      refused(done.error());
+    }
   }
-  for (const auto& [model, next_number] : lacking.ahead) WEFT_CHECK(raise(model, next_number));
   return {};
 }
 
@@ -212,6 +219,8 @@ Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& v
                                                         std::uint64_t& head_put) {
   WEFT_TRY(const Returning now, read_returning(version));
   if (now.live || now.removed) {
+    if (now.removed && !version.version.removed)
+      WEFT_CHECK(names_.check_shows(version.version.model_name, version.version.kind));
     auto returned = try_return(version, now);
     const bool raced =
         !returned.ok() && (returned.error().code == Errc::not_found || returned.error().code == Errc::exists);
@@ -224,18 +233,19 @@ Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& v
   return std::optional(placed->number);
 }
 
-Status EtcdRestore::raise(const std::string& model, std::uint64_t next_number) {
+// Raises the model's next number. A registry that was set back would otherwise use numbers again that a store has.
+Status EtcdRestore::raise(const std::string& model, const Lacking::Ahead& ahead) {
   const std::string key = keys_.head(model);
   const auto end = Clock::now() + retry_max_;
   do {
     WEFT_TRY(const etcd::RangeAnswer known, client_.range(query_of(key)));
     const std::uint64_t revision = known.items.empty() ? 0 : known.items[0].mod_revision;
-    RegistryHead head{0, now_ns()};
+    RegistryHead head{0, ahead.created_ns};
     if (revision != 0) {
       WEFT_TRY(head, open_head(known.items[0].value, keys_.bound(key)));
     }
-    if (head.next_number >= next_number) return {};
-    head.next_number = next_number;
+    if (head.next_number >= ahead.next_number) return {};
+    head.next_number = ahead.next_number;
     etcd::Txn txn;
     txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
     txn.then.emplace_back(etcd::Put{key, seal(head, keys_.bound(key)), 0});

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,13 +26,10 @@ class EtcdRestore {
   Result<bool> bring_back(const MirrorChange& change, bool check_only);
   // Brings back all that the registry lacks according to a list of revision `listed`. A version whose number another
   // version has gets the next number of its model, and the tags of `lacking` follow it. The caller lists and compares
-  // again afterwards: others may have changed the registry meanwhile, and then this ends early. Calls `refused` with
-  // each change that the registry cannot have, such as a version of a name that would hide another model's.
-  using Refused = std::function<void(const Uuid& uid, const Error& error)>;
-  Status reconcile(const Lacking& lacking, std::uint64_t listed, const Refused& refused);
-  // Raises the model's next number to at least `next_number`. A registry that was set back would otherwise use numbers
-  // again that this node's store has.
-  Status raise(const std::string& model, std::uint64_t next_number);
+  // again afterwards: others may have changed the registry meanwhile, and then this ends early. Adds to `impossible`
+  // each change that the registry cannot have, and calls `refused` with the reason. After other errors the change can
+  // succeed later.
+  Status reconcile(const Lacking& lacking, std::uint64_t listed, Impossible& impossible, const RefusalSink& refused);
 
  private:
   using Clock = etcd::Client::Clock;
@@ -43,6 +39,7 @@ class EtcdRestore {
     std::uint64_t number = 0;
     std::uint64_t revision = 0;
   };
+  Status raise(const std::string& model, const Lacking::Ahead& ahead);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now);

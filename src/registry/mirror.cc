@@ -155,15 +155,14 @@ Result<bool> Mirror::settle(RegistryList& list) {
       ++status_.lists;
     }
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(parts_.store));
-    std::erase_if(lacking.versions, [this](const auto& one) { return impossible_.contains(one.version.uid); });
-    std::erase_if(lacking.tags, [this](const auto& one) { return impossible_.contains(one.uid); });
+    lacking.leave_out(impossible_);
     if (lacking.empty()) return true;
     if (meta_.lost.empty() && meta_.generation > mark_.generation) {
       WEFT_CHECK(take_part(lacking, list.revision()));
       continue;
     }
     const std::string what = fmt::format("node {} has {}, and etcd lacks {}", parts_.name, lacking.text(),
-                                         lacking.versions.size() + lacking.tags.size() == 1 ? "it" : "them");
+                                         lacking.count() == 1 ? "it" : "them");
     const Status reported = parts_.own.report_loss(what);
     if (!reported.ok() && !is_refused(reported.error())) return reported.error();
     set_lost(reported.ok() ? parts_.own.lost() : what);
@@ -174,10 +173,7 @@ Result<bool> Mirror::settle(RegistryList& list) {
 
 Status Mirror::take_part(const Lacking& lacking, std::uint64_t listed) {
   log_info("registry: bringing back {}", lacking.text());
-  return parts_.restore.reconcile(lacking, listed, [&](const Uuid& uid, const Error& error) {
-    refuse(error);
-    impossible_.insert(uid);
-  });
+  return parts_.restore.reconcile(lacking, listed, impossible_, [this](const Error& error) { refuse(error); });
 }
 
 // Applies the differences. The store keeps its revision until the last commit, so that the list is read again after an
@@ -224,6 +220,7 @@ void Mirror::set_lost(const std::string& lost) {
 Status Mirror::agree(etcd::Header& header) {
   const auto& of = parts_.store.cluster();
   WEFT_TRY(RegistryMeta meta, parts_.own.agree(of ? of->cluster : "", header));
+  if (meta.generation != meta_.generation) impossible_ = {};
   meta_ = meta;
   if (!of || of->cluster == meta.cluster) set_lost(meta.lost);
   if (joined_) {

@@ -17,7 +17,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -121,13 +120,12 @@ class Mirror {
 
   const Parts parts_;
   MemberList members_;
-  std::string node_;     // this node's id; only the worker uses this and the next seven
-  bool joined_ = false;  // the store belongs to the cluster
-  RegistryMeta meta_;    // of the registry that the session follows
-  MirrorMark mark_;      // of the store's state
-  bool whole_ = true;    // the registry has all that the store has
-  // Changes that the registry lacks and cannot have, by the identities of versions, since the start.
-  std::set<Uuid> impossible_;
+  std::string node_;       // this node's id; only the worker uses this and the next seven
+  bool joined_ = false;    // the store belongs to the cluster
+  RegistryMeta meta_;      // of the registry that the session follows
+  MirrorMark mark_;        // of the store's state
+  bool whole_ = true;      // the registry has all that the store has
+  Impossible impossible_;  // changes that the registry lacks in its generation
   MarkFile mark_file_;
   RetryPause retry_;
 

@@ -77,20 +77,22 @@ Status Reconciliation::wait_for_own() {
 }
 
 Status Reconciliation::bring_back_origin() {
-  for (int round = 0; round < kOriginRoundsMax && !request_.at_origin.empty(); ++round) {
+  if (request_.at_origin.empty()) return {};
+  std::string lacks;
+  for (int round = 0; round < kOriginRoundsMax; ++round) {
     if (request_.cancelled()) return Error{Errc::cancelled, "interrupted; the nodes go on"};
     RegistryList list(own_.keys(), kUnread);
     WEFT_CHECK(list.read(own_.client()));
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(request_.at_origin));
-    std::erase_if(lacking.versions, [this](const auto& one) { return impossible_.contains(one.version.uid); });
-    std::erase_if(lacking.tags, [this](const auto& one) { return impossible_.contains(one.uid); });
+    lacking.leave_out(impossible_);
     if (lacking.empty()) return {};
-    WEFT_CHECK(restore_.reconcile(lacking, list.revision(), [this](const Uuid& uid, const Error& error) {
-      report_.problems.push_back(error.message);
-      impossible_.insert(uid);
-    }));
+    lacks = lacking.text();
+    WEFT_CHECK(restore_.reconcile(lacking, list.revision(), impossible_,
+                                  [this](const Error& error) { report_.problems.push_back(error.message); }));
   }
-  return {};
+  return Error{Errc::busy, fmt::format("other nodes change the registry all the time, and it lacks {} of the origin; "
+                                       "try again",
+                                       lacks)};
 }
 
 // Names live nodes that take longer.

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <string_view>
 
 #include "registry/etcd_restore.h"
@@ -40,7 +39,7 @@ class Reconciliation {
   Mirror& mirror_;
   const ReconcileRequest& request_;
   ReconcileReport report_;
-  std::set<Uuid> impossible_;  // what the registry cannot have
+  Impossible impossible_;
 };
 
 }  // namespace weft

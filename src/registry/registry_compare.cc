@@ -23,12 +23,22 @@ constexpr std::uint64_t kNodesUnknown = 1;
 
 }  // namespace
 
+std::size_t Lacking::count() const {
+  const std::size_t changes = versions.size() + tags.size();
+  return changes != 0 ? changes : ahead.size();
+}
+
 std::string Lacking::text() const {
-  const std::size_t count = versions.size() + tags.size();
   const std::string such = !versions.empty() ? spec_of(versions.front().version)
                            : !tags.empty()   ? fmt::format("tag {} of {}", tags.front().name, tags.front().model)
+                           : !ahead.empty()  ? fmt::format("the next number of {}", ahead.begin()->first)
                                              : "";
-  return fmt::format("{} change{}, such as {}", count, count == 1 ? "" : "s", such);
+  return fmt::format("{} change{}, such as {}", count(), count() == 1 ? "" : "s", such);
+}
+
+void Lacking::leave_out(const Impossible& impossible) {
+  std::erase_if(versions, [&](const auto& one) { return impossible.versions.contains(one.version.uid); });
+  std::erase_if(tags, [&](const auto& one) { return impossible.tags.contains({one.model, one.name}); });
 }
 
 // Compares two states of one version, and marks the item if there is nothing to apply.
@@ -110,6 +120,12 @@ Status RegistryCompare::compare_deleted(Store& store, const ModelRow& model, con
   return {};
 }
 
+void RegistryCompare::note_ahead(const std::string& model, const Lacking::Ahead& wanted) {
+  if (list_.next_number(model) >= wanted.next_number) return;
+  Lacking::Ahead& ahead = lacking_.ahead.try_emplace(model, wanted).first->second;
+  ahead.next_number = std::max(ahead.next_number, wanted.next_number);
+}
+
 Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
   std::map<std::uint64_t, Uuid> identities;  // of live versions
   const std::size_t before = rows_.size();
@@ -123,7 +139,7 @@ Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
     rows_.push_back(std::move(row));
     return {};
   }));
-  if (rows_.size() != before) lacking_.ahead.emplace_back(model.name, model.next_number);
+  if (rows_.size() != before) note_ahead(model.name, {model.next_number, model.created_ns});
   std::set<std::string> names;
   WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
     names.insert(tag.name);
@@ -173,9 +189,11 @@ Result<Lacking> RegistryCompare::compare(std::span<const MirrorChange> changes) 
   for (const MirrorChange& change : changes) {
     if (const auto* version = std::get_if<MirroredVersion>(&change)) {
       MirroredVersion lacks = *version;
+      const std::uint64_t next_number = lacks.version.number + 1;
       const Has has = look(version->version, lacks.version.number);
       if (has != Has::less && has != Has::nothing) continue;
       if (!lacks.version.removed) lacking_live_.insert(lacks.version.uid);
+      note_ahead(lacks.version.model_name, {next_number, lacks.version.time_ns});
       lacking_.versions.push_back(std::move(lacks));
     } else if (const auto* tag = std::get_if<MirroredTag>(&change)) {
       compare_tag(*tag);

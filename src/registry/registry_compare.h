@@ -19,15 +19,27 @@
 
 namespace weft {
 
+// The changes that a registry cannot have, such as a version of a name that would hide another model's.
+struct Impossible {
+  std::set<Uuid> versions;
+  std::set<std::pair<std::string, std::string>> tags;  // models and names
+};
+
 // The changes that etcd lacks, in an order in which they can be written. A version that etcd has under another number
 // has that number here. Parents and tags still have the numbers of the store.
 struct Lacking {
   std::vector<MirroredVersion> versions;  // etcd lacks them, or has an earlier state of them
   std::vector<MirroredTag> tags;          // etcd has earlier settings, or none
-  std::vector<std::pair<std::string, std::uint64_t>>
-      ahead;                                   // models of these versions: their next numbers in the store
+  // The models of these versions whose next numbers in etcd are too small.
+  struct Ahead {
+    std::uint64_t next_number = 0;  // must be at least this
+    std::uint64_t created_ns = 0;   // of the model
+  };
+  std::map<std::string, Ahead> ahead;
   std::map<VersionName, std::uint64_t> moved;  // versions that etcd has under another number than the store
-  bool empty() const { return versions.empty() && tags.empty(); }
+  bool empty() const { return count() == 0; }
+  std::size_t count() const;  // numbers count only if nothing else is lacking
+  void leave_out(const Impossible& impossible);
   std::string text() const;  // "3 changes, such as a@2"
 };
 
@@ -44,6 +56,7 @@ class RegistryCompare {
   enum class Has : std::uint8_t { all, less, nothing, unreadable };  // of the registry about a version
   Has look(const VersionRow& row, std::uint64_t& number);
   Has compare_state(const VersionRow& row, const MirroredVersion& said, RegistryList::Item& item) const;
+  void note_ahead(const std::string& model, const Lacking::Ahead& wanted);
   Status compare_model(Store& store, const ModelRow& model);
   Status compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags);
   Status compare_memory(Store& store);

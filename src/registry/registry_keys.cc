@@ -76,6 +76,8 @@ etcd::Keys RegistryKeys::all(KeyKind kind) const {
   switch (kind) {
     case KeyKind::version:
       return etcd::prefixed(root_ + "v/");
+    case KeyKind::head:
+      return etcd::prefixed(root_ + "m/");
     case KeyKind::tombstone:
       return etcd::prefixed(root_ + "x/");
     case KeyKind::memory:

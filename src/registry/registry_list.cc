@@ -66,9 +66,10 @@ std::optional<MirroredVersion> version_in(const RegistryKeys& keys, const Regist
 Status RegistryList::read(etcd::Client& client) {
   items_.clear();
   identities_.clear();
+  next_numbers_.clear();
   revision_ = 0;
   // In key order: d/, t/, v/, x/. keep() requires that.
-  for (KeyKind kind : {KeyKind::memory, KeyKind::tag, KeyKind::version, KeyKind::tombstone})
+  for (KeyKind kind : {KeyKind::memory, KeyKind::tag, KeyKind::version, KeyKind::tombstone, KeyKind::head})
     WEFT_CHECK(read_kind(client, kind));
   WEFT_TRY(etcd::RangeAnswer history, client.range({{keys_.history(), {}}, 0, revision_, false, false}));
   history_.reset();
@@ -89,7 +90,7 @@ Status RegistryList::read_kind(etcd::Client& client, KeyKind kind) {
     range.revision = revision_;
     bool more = page->more && !page->items.empty();
     if (more) range.keys.begin = page->items.back().key + '\0';
-    for (etcd::KeyValue& item : page->items) keep(std::move(item));
+    for (etcd::KeyValue& item : page->items) kind == KeyKind::head ? keep_head(item) : keep(std::move(item));
     if (!more) return {};
   }
 }
@@ -102,6 +103,18 @@ void RegistryList::keep(etcd::KeyValue item) {
     items_.push_back({version ? item.create_revision : item.mod_revision, std::move(item.key), std::move(item.value)});
   else
     refused_(Error{Errc::io, fmt::format("registry key {}: etcd lists it out of order", item.key)});
+}
+
+void RegistryList::keep_head(const etcd::KeyValue& item) {
+  const auto key = keys_.parse(item.key);
+  if (!key.ok()) return;
+  const auto head = open_head(item.value, keys_.bound(item.key));
+  next_numbers_[key->model] = head.ok() ? head->next_number : UINT64_MAX;
+}
+
+std::uint64_t RegistryList::next_number(const std::string& model) const {
+  const auto found = next_numbers_.find(model);
+  return found == next_numbers_.end() ? 0 : found->second;
 }
 
 std::span<RegistryList::Item> RegistryList::below(const std::string& prefix) {

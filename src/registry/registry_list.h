@@ -27,11 +27,14 @@ class RegistryList {
  public:
   RegistryList(const RegistryKeys& keys, RefusalSink refused) : keys_(keys), refused_(std::move(refused)) {}
 
-  // Reads versions, tombstones and tags, in pages. Errc::changed: the revision was compacted meanwhile; read again.
+  // Reads versions, tombstones, tags and next numbers, in pages. Errc::changed: the revision was compacted meanwhile;
+  // read again.
   Status read(etcd::Client& client);
   std::uint64_t revision() const { return revision_; }
   // The key h at that revision; nothing if the registry has no changes.
   const std::optional<etcd::KeyValue>& history() const { return history_; }
+  // The model's next number; 0 if there is none. UINT64_MAX if the value does not verify.
+  std::uint64_t next_number(const std::string& model) const;
   const RegistryKeys& keys() const { return keys_; }
 
   struct Item {
@@ -56,6 +59,7 @@ class RegistryList {
  private:
   Status read_kind(etcd::Client& client, KeyKind kind);
   void keep(etcd::KeyValue item);
+  void keep_head(const etcd::KeyValue& item);
   std::span<Item> below(const std::string& prefix);
   std::uint64_t published_at(const Item& item) const;
   std::uint64_t number_in(const Item& item) const;
@@ -66,6 +70,7 @@ class RegistryList {
   std::optional<etcd::KeyValue> history_;
   std::vector<Item> items_;                                  // sorted by key until order(), then by revision
   std::map<std::string, std::map<Uuid, Item*>> identities_;  // of the models that find() was called for
+  std::map<std::string, std::uint64_t> next_numbers_;        // of the models
   std::vector<MirrorChange> gone_;                           // versions that have left memory
   std::size_t next_ = 0;
 };
