@@ -30,6 +30,8 @@ class EtcdRestore {
   // each change that the registry cannot have, and calls `refused` with the reason. After other errors the change can
   // succeed later.
   Status reconcile(const Lacking& lacking, std::uint64_t listed, Impossible& impossible, const RefusalSink& refused);
+  // Makes the next number of a model at least that of `ahead`.
+  Status raise(const std::string& model, const Lacking::Ahead& ahead);
 
  private:
   using Clock = etcd::Client::Clock;
@@ -39,7 +41,6 @@ class EtcdRestore {
     std::uint64_t number = 0;
     std::uint64_t revision = 0;
   };
-  Status raise(const std::string& model, const Lacking::Ahead& ahead);
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now);

@@ -130,13 +130,13 @@ class History {
   }
   static std::chrono::steady_clock::time_point deadline() { return std::chrono::steady_clock::now() + 60s; }
 
-  std::optional<VersionRow> any(Store& store, const std::string& model, bool removed) {
+  std::optional<VersionRow> any_live(Store& store, const std::string& model) {
     std::vector<VersionRow> rows;
     const auto snapshot = must(store.snapshot());
     const auto row = snapshot->model(model);
     if (!row.ok()) return {};
     for (const VersionRow& version : must(snapshot->versions(row->id)).rows)
-      if (version.removed == removed) rows.push_back(version);
+      if (!version.removed) rows.push_back(version);
     return rows.empty() ? std::nullopt : std::optional(rows[draw(rows.size())]);
   }
 
@@ -152,7 +152,7 @@ class History {
   void step(ClusterNode& node) {
     const std::string model = std::string("m") + static_cast<char>('a' + draw(3));
     const std::string tag = std::string("t") + static_cast<char>('a' + draw(3));
-    const std::size_t what = draw(12);
+    const std::size_t what = draw(10);
     if (what < 5) {
       PublishRequest request;
       if (draw(3) == 0) request.tags = {tag};
@@ -161,15 +161,11 @@ class History {
       if (!request.tags.empty()) record_tag(model, tag);
       return;
     }
-    const auto row = any(node.store(), model, what >= 10);
+    const auto row = any_live(node.store(), model);
     if (!row) return;
     if (what < 8) {
       if (node.registry().set_tag(model, tag, draw(4) == 0 ? std::nullopt : std::optional(row->number)).ok())
         record_tag(model, tag);
-    } else if (what >= 10) {
-      if (!node.registry().undelete(model, row->number, [](const Digest&) { return true; }).ok()) return;
-      model_.removed.erase(row->uid);
-      for (const char* name : {"ta", "tb", "tc"}) record_tag(model, name);
     } else if (remove_version(node.registry(), model, row->number).ok()) {
       model_.removed.insert(row->uid);
       for (const char* name : {"ta", "tb", "tc"}) record_tag(model, name);

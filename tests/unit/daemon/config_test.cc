@@ -137,7 +137,7 @@ TEST_CASE("mistakes are named with their line") {
            {"store = '/s'\nsparse = 'always'", ":2: sparse: expected one of auto, never, got \"always\""},
            {"store = '/s'\nmetrics_listen = '127.0.0.1'", ":2: metrics_listen: expected HOST:PORT or [HOST]:PORT"},
            {"store = '/s'\nmetrics_listen = ':70000'", ":2: metrics_listen: expected HOST:PORT"},
-           {"store = '/s'\nmetrics_listen = 9464", ":2: metrics_listen: expected a text"},
+           {"store = '/s'\nmetrics_listen = 9464", ":2: metrics_listen: expected HOST:PORT"},
            {"store = ['/s']", ":1: store: expected a text"},
            {"store = true", ":1: store: expected a text"},
            {"store = '/s'\ntrust_store = 'maybe'", ":2: trust_store: expected true or false"},

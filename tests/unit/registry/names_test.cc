@@ -471,11 +471,11 @@ TEST_CASE("names: numbers that a node knows are not given again by a registry th
   known = wish("a", 3);
   known.number_min = 2;
   CHECK(must_publish(c, known) == 6);
-  REQUIRE(c.restore.raise("a", 3).ok());
+  REQUIRE(c.restore.raise("a", {3}).ok());
   CHECK(must_publish(c, wish("a", 4)) == 7);
-  REQUIRE(c.restore.raise("a", 12).ok());
+  REQUIRE(c.restore.raise("a", {12}).ok());
   CHECK(must_publish(c, wish("a", 5)) == 12);
-  REQUIRE(c.restore.raise("new", 4).ok());
+  REQUIRE(c.restore.raise("new", {4}).ok());
   CHECK(must_publish(c, wish("new", 6)) == 4);
 }
 
