@@ -148,10 +148,15 @@ class Run {
     manifests_.insert(manifest_of(version->files));
   }
 
+  static VersionRow row_of(Snapshot& snapshot, const Naive& naive) {
+    return must(snapshot.version(must(snapshot.model(naive.model)).id, naive.number));
+  }
+
   void remove_one() {
     Naive* version = pick(is_live);
     if (version == nullptr || below(2) == 0) return;
-    const MirroredVersion gone = tombstone(record(version->model, version->number, version->files), 1);
+    MirroredVersion gone = tombstone(record(version->model, version->number, version->files), 1);
+    gone.version.uid = row_of(*must(cluster_.store->snapshot()), *version).uid;
     CHECK(mirror(*cluster_.store, {gone}, ++revision_).empty());
     version->removed = true;
     version->pinned = false;
@@ -317,7 +322,7 @@ class Run {
     const Naive& naive = versions_[index];
     CAPTURE(naive.model);
     CAPTURE(naive.number);
-    const VersionRow row = must(snapshot.version(must(snapshot.model(naive.model)).id, naive.number));
+    const VersionRow row = row_of(snapshot, naive);
     CHECK(row.id == index + 1);
     CHECK(row.removed == naive.removed);
     CHECK(row.publisher == (naive.own ? kHere : kElsewhere));

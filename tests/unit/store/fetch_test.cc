@@ -208,7 +208,8 @@ TEST_CASE("gc gives back what a publish that died has promoted, when no version 
   dies.reset();
   auto lives = must(prepare(*test.store, "e", {{3, 8}}, {8}));
   lives->keep();
-  mirror(*test.store, {own(*lives, 1)}, 2);
+  const MirroredVersion mine = own(*lives, 1);
+  mirror(*test.store, {mine}, 2);
   lives.reset();
   for (const PackId pack : {lost, used}) set_age(toc_path(test.path, pack), 3600);
   must(test.store->gc({false, 2}, no_progress()));
@@ -221,7 +222,7 @@ TEST_CASE("gc gives back what a publish that died has promoted, when no version 
   REQUIRE(must(test.store->cache().cached_packs()).size() == 1);
   CHECK(must(test.store->cache().cached_packs())[0].id == lost);
   CHECK(fsck(*test.store) == std::vector<std::string>{});
-  mirror(*test.store, {tombstone(record("e", 1, {{3, 8}}), 1)}, 3);
+  mirror(*test.store, {tombstone(mine, 1)}, 3);
   must(test.store->gc({false, 3}, no_progress()));
   CHECK(must(test.store->cache().cached_packs()).size() == 2);
   CHECK(must(test.store->cache().evict({})).packs == 2);
@@ -326,11 +327,10 @@ TEST_CASE("gc judges only what it knows all of") {
   know_two(*test.store);
   auto prepared = must(prepare(*test.store, "d", {{1, 2}}, {1, 2}));
   prepared->keep();
-  mirror(*test.store, {own(*prepared, 1)}, 5);
+  const MirroredVersion mine = own(*prepared, 1);
+  mirror(*test.store, {mine}, 5);
   prepared.reset();
-  mirror(*test.store,
-         {record("e", 1, {{1}}), tombstone(record("a", 1, {{1, 2}, {3}}), 1), tombstone(record("d", 1, {{1, 2}}), 1)},
-         7);
+  mirror(*test.store, {record("e", 1, {{1}}), tombstone(record("a", 1, {{1, 2}, {3}}), 1), tombstone(mine, 1)}, 7);
   CHECK(test.store->gc({}, no_progress()).error().code == Errc::busy);
   CHECK(test.store->gc({false, 8}, no_progress()).error().code == Errc::busy);
   auto bare = test.store->gc({false, 7}, no_progress());
