@@ -60,6 +60,7 @@ class CopySearch {
 
  private:
   using OnState = std::function<void(Counted&, unsigned state)>;
+  using Answers = std::function<Result<PeerHealth>(const AskHealth& question)>;
 
   // A member without an address answers no calls, so no node can read from it either.
   bool can_answer(const Member& member) const { return parts_.bytes.peers != nullptr && !member.address.empty(); }
@@ -85,21 +86,28 @@ class CopySearch {
                     [&](const ModelRow& model) { return each_row(parts_.store, list_versions(model.id), add); });
   }
 
-  // Asks a member for the states of versions. The member may judge only some of the versions that one call names.
-  Status ask(const Member& member, std::vector<Counted*> versions, const OnState& on_state) {
+  // Asks for the states of versions. An answer may judge only some of the versions that one question names.
+  Status ask(const std::vector<Counted*>& versions, const Answers& answers, const OnState& on_state) {
     for (std::size_t at = 0; at < versions.size();) {
       if (cancelled_()) return Error{Errc::cancelled, "interrupted"};
       const auto some = std::span(versions).subspan(at, std::min(limits::kHealthManifestsMax, versions.size() - at));
       AskHealth question;
       for (const Counted* one : some) question.manifests.push_back(one->version.manifest);
-      const auto answer = parts_.bytes.peers->ask(member.node, question, deadline_in(kMemberPatience));
-      const auto health = answer.ok() ? decode_health(*answer, question) : Result<PeerHealth>(answer.error());
-      if (!health.ok())
-        return Error{health.error().code, fmt::format("{} does not answer: {}", member.name, health.error().message)};
-      for (std::size_t i = 0; i < health->states.size(); ++i) on_state(*some[i], health->states[i]);
-      at += health->states.size();
+      WEFT_TRY(const PeerHealth health, answers(question));
+      for (std::size_t i = 0; i < health.states.size(); ++i) on_state(*some[i], health.states[i]);
+      at += health.states.size();
     }
     return {};
+  }
+
+  Status ask(const Member& member, const std::vector<Counted*>& versions, const OnState& on_state) {
+    const auto answers = [&](const AskHealth& question) -> Result<PeerHealth> {
+      const auto answer = parts_.bytes.peers->ask(member.node, question, deadline_in(kMemberPatience));
+      auto health = answer.ok() ? decode_health(*answer, question) : Result<PeerHealth>(answer.error());
+      if (health.ok()) return health;
+      return Error{health.error().code, fmt::format("{} does not answer: {}", member.name, health.error().message)};
+    };
+    return ask(versions, answers, on_state);
   }
 
   Status ask_publishers() {
@@ -107,8 +115,8 @@ class CopySearch {
     for (Counted& one : counted_)
       if (const auto at = members_.find(one.publisher); at != members_.end() && can_answer(at->second))
         of[one.publisher].push_back(&one);
-    for (auto& [node, versions] : of)
-      WEFT_CHECK(ask(members_.at(node), std::move(versions),
+    for (const auto& [node, versions] : of)
+      WEFT_CHECK(ask(members_.at(node), versions,
                      [](Counted& one, unsigned state) { one.saved = (state & kStateSaved) != 0; }));
     return {};
   }
@@ -140,24 +148,19 @@ class CopySearch {
     return out;
   }
 
+  OnState add_holder(const std::string& node) const {
+    return [this, &node](Counted& one, unsigned state) {
+      if (counts(state)) one.holders.push_back(node);
+    };
+  }
+
   Status look_here() {
-    const std::vector<Counted*> open = open_without(self_);
-    for (std::size_t at = 0; at < open.size();) {
-      if (cancelled_()) return Error{Errc::cancelled, "interrupted"};
-      AskHealth question;
-      const std::size_t end = std::min(open.size(), at + limits::kHealthManifestsMax);
-      for (std::size_t i = at; i < end; ++i) question.manifests.push_back(open[i]->version.manifest);
-      WEFT_TRY(const PeerHealth health, health_facts(parts_.store, question));
-      for (const std::uint8_t state : health.states)
-        if (Counted* const one = open[at++]; counts(state)) one->holders.push_back(self_);
-    }
-    return {};
+    const auto answers = [this](const AskHealth& question) { return health_facts(parts_.store, question); };
+    return ask(open_without(self_), answers, add_holder(self_));
   }
 
   Status ask_for_copies(const Member& member) {
-    return ask(member, open_without(member.node), [&](Counted& one, unsigned state) {
-      if (counts(state)) one.holders.push_back(member.node);
-    });
+    return ask(member, open_without(member.node), add_holder(member.node));
   }
 
   DaemonParts& parts_;

@@ -1,7 +1,6 @@
 #include "daemon/health.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
 #include <thread>
@@ -10,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "base/thread_pool.h"
 #include "daemon/copies.h"
 #include "daemon/serve.h"
 #include "os/sys.h"
@@ -35,18 +35,6 @@ constexpr unsigned kThreadsMax = 16;
 
 double seconds_of(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
-}
-
-template <class Run>
-void run_each(std::size_t count, const Run& run) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t at = next++; at < count; at = next++) run(at);
-  };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < std::min<std::size_t>(count, kThreadsMax); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
 }
 
 void fill(NodeFacts& node, const PeerHealth& health) {
@@ -137,7 +125,8 @@ std::vector<NodeFacts> gather_nodes(DaemonParts& parts, bool ask, const ClusterH
   }
   keep_facts(nodes.front(), before);
   if (!ask) return nodes;
-  run_each(nodes.size(), [&](std::size_t at) {
+  ThreadPool pool(kThreadsMax);
+  pool.parallel_for(nodes.size(), [&](std::size_t at) {
     if (nodes[at].asked) ask_node(*peers, nodes[at]);
   });
   return nodes;

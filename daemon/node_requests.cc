@@ -65,6 +65,10 @@ std::string named_versions(const std::vector<SoleVersion>& versions) {
   return fmt::format("{}{}", fmt::join(names, ", "), versions.size() > names.size() ? ", …" : "");
 }
 
+bool has_member(const std::vector<Member>& members, const std::string& node) {
+  return std::ranges::find(members, node, &Member::node) != members.end();
+}
+
 // One drain. The origin takes the versions that the node has published, or else other nodes take them. An interruption
 // loses nothing: the next drain looks again at what is left.
 class Drain {
@@ -91,8 +95,6 @@ class Drain {
   }
 
  private:
-  using Name = std::pair<std::string, std::uint64_t>;
-
   // Fetched bytes of other nodes do not count, because these may evict them; nor do they count here.
   Result<std::vector<SoleVersion>> versions_left(const Progress& progress) {
     const auto cancelled = [&progress] { return progress.cancelled(); };
@@ -104,17 +106,16 @@ class Drain {
   }
 
   Status check_present() const {
-    const std::vector<Member> members = parts_.registry.members();
-    if (std::ranges::find(members, node_.node, &Member::node) != members.end()) return {};
+    if (has_member(parts_.registry.members(), node_.node)) return {};
     return Error{Errc::unreachable,
                  fmt::format("{} left the cluster during its drain: start weftd there, and run it again", node_.name)};
   }
 
   Status check_moving(const std::vector<SoleVersion>& left) {
-    std::set<Name> names;
+    std::set<VersionName> names;
     std::uint64_t largest = 0;
     for (const SoleVersion& one : left) {
-      names.emplace(one.name.model, one.name.number);
+      names.insert(one.name);
       largest = std::max(largest, one.bytes);
     }
     const auto idle_max = kIdleMax + std::chrono::seconds(largest / kSlowBytesPerSecond);
@@ -132,7 +133,7 @@ class Drain {
     std::uint64_t bytes_left = 0;
     for (const SoleVersion& version : left) {
       bytes_left += version.bytes;
-      if (!moved_.insert({version.name.model, version.name.number}).second) continue;
+      if (!moved_.insert(version.name).second) continue;
       moved_bytes_ += version.bytes;
       progress.total(moved_bytes_);
     }
@@ -148,27 +149,25 @@ class Drain {
       to_.insert("the origin");
       return {};
     }
-    const Name name{version.name.model, version.name.number};
-    const auto asked = asked_.find(name);
+    const auto asked = asked_.find(version.name);
     if (asked != asked_.end() && Clock::now() < asked->second + kAskAgain) return {};
-    WEFT_TRY(const std::string target, ask_target(version, name));
-    asked_[name] = Clock::now();
+    WEFT_TRY(const std::string target, ask_target(version));
+    asked_[version.name] = Clock::now();
     to_.insert(name_of_node(parts_.registry, target));
     return {};
   }
 
   // Asks a node to keep the version, and the next one if it refuses. Returns the node that agreed.
-  Result<std::string> ask_target(const SoleVersion& version, const Name& name) {
+  Result<std::string> ask_target(const SoleVersion& version) {
     if (targets_.empty()) find_targets();
     const std::vector<Member> members = parts_.registry.members();
-    targets_.keep_only(
-        [&](const std::string& node) { return std::ranges::find(members, node, &Member::node) != members.end(); });
+    targets_.keep_only([&](const std::string& node) { return has_member(members, node); });
     std::string refusal;
-    while (const auto target = targets_.target_for(name, version.bytes)) {
+    while (const auto target = targets_.target_for(version.name, version.bytes)) {
       const Status asked = ask_to_keep(*target, {version.name.model, version.name.number});
       if (asked.ok()) return *target;
       refusal = fmt::format("; {} refuses it: {}", name_of_node(parts_.registry, *target), asked.error().message);
-      targets_.refuse(name);
+      targets_.refuse(version.name);
     }
     return Error{Errc::no_space, fmt::format("no other node has {} free for {}{}", human_bytes(version.bytes),
                                              spec_of(version.name.model, version.name.number), refusal)};
@@ -203,9 +202,9 @@ class Drain {
   DaemonParts& parts_;
   const KnownNode node_;
   DrainWatch watch_;
-  std::set<Name> moved_;  // that are moved, or on their way
+  std::set<VersionName> moved_;  // that are moved, or on their way
   std::uint64_t moved_bytes_ = 0, reported_ = 0;
-  std::map<Name, Clock::time_point> asked_;  // when a node was asked to keep it
+  std::map<VersionName, Clock::time_point> asked_;  // when a node was asked to keep it
   DrainTargets targets_;
   std::set<std::string> to_;  // names of the places
 };

@@ -9,13 +9,13 @@
 #include <string>
 #include <utility>
 
+#include "weft/store_rows.h"
+
 namespace weft {
 
 // Chooses a node for each version, once: a node that is asked again for a version has its space subtracted already.
 class DrainTargets {
  public:
-  using Name = std::pair<std::string, std::uint64_t>;  // model and number
-
   void offer(const std::string& node, std::uint64_t free_bytes) { free_[node] = free_bytes; }
   bool empty() const { return free_.empty(); }
   // Forgets the nodes that left the cluster.
@@ -23,7 +23,7 @@ class DrainTargets {
     std::erase_if(free_, [&](const auto& one) { return !is_member(one.first); });
   }
   // Returns the node that was chosen before, or else the one with the most free space; null if none has enough.
-  std::optional<std::string> target_for(const Name& version, std::uint64_t bytes) {
+  std::optional<std::string> target_for(const VersionName& version, std::uint64_t bytes) {
     Choice& choice = choices_[version];
     if (free_.contains(choice.node)) return choice.node;
     auto best = free_.end();
@@ -36,7 +36,7 @@ class DrainTargets {
     return best->first;
   }
   // The chosen node does not take the version: another one is chosen.
-  void refuse(const Name& version) {
+  void refuse(const VersionName& version) {
     Choice& choice = choices_[version];
     if (const auto at = free_.find(choice.node); at != free_.end()) at->second += choice.bytes;
     choice.refused.insert(std::exchange(choice.node, {}));
@@ -49,7 +49,7 @@ class DrainTargets {
     std::set<std::string> refused;
   };
   std::map<std::string, std::uint64_t> free_;  // space for versions, by node
-  std::map<Name, Choice> choices_;
+  std::map<VersionName, Choice> choices_;
 };
 
 }  // namespace weft

@@ -3,20 +3,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <set>
-#include <string>
 #include <utility>
+
+#include "weft/store_rows.h"
 
 namespace weft {
 
 // Tells since when a drain has moved no version.
 class DrainWatch {
  public:
-  using Name = std::pair<std::string, std::uint64_t>;  // model and number
   using Clock = std::chrono::steady_clock;
   // `left`: the versions that are left at `now`. Returns the time since one was moved.
-  Clock::duration idle(std::set<Name> left, Clock::time_point now) {
+  Clock::duration idle(std::set<VersionName> left, Clock::time_point now) {
     const bool has_moved = !std::ranges::includes(left, left_);
     if (has_moved || left_.empty()) since_ = now;
     left_ = std::move(left);
@@ -24,7 +23,7 @@ class DrainWatch {
   }
 
  private:
-  std::set<Name> left_;
+  std::set<VersionName> left_;
   Clock::time_point since_;
 };
 
