@@ -35,6 +35,17 @@ inline Result<ImportReport> import_paths(Store& store, const ImportOptions& opti
   return run_import(store, no_resolver(), std::move(prepared), progress);
 }
 
+// Writes a small model: three tensors, a config in a directory, and an empty file. `seed` determines the first tensor
+// only.
+inline void write_model(const std::string& directory, std::uint64_t seed) {
+  write_file(directory + "/model.safetensors",
+             safetensors_file({{"encoder.0.weight", "F32", {64, 64}, random_bytes(16384, seed)},
+                               {"encoder.1.weight", "F32", {64, 64}, random_bytes(16384, 1001)},
+                               {"empty", "F32", {0, 4}, {}}}));
+  write_file(directory + "/1_Pooling/config.json", "{\"dim\": 64}");
+  write_file(directory + "/empty.txt", "");
+}
+
 struct Fixture {
   Fixture() {
     REQUIRE(Store::create(dir / "store").ok());
@@ -60,6 +71,19 @@ struct Fixture {
     return *report;
   }
 
+  // Publishes a made model with a message, a metric and parents.
+  VersionRow publish_child(const std::string& name, std::uint64_t seed, std::vector<std::string> parents) const {
+    const std::string path = dir / ("source" + std::to_string(seed));
+    write_model(path, seed);
+    ImportOptions options;
+    options.paths = {path};
+    options.name = name;
+    options.parents = std::move(parents);
+    options.message = "the " + std::to_string(seed);
+    options.metrics = {{"loss", "0." + std::to_string(seed)}};
+    return must(import_paths(*store, options, no_progress())).outcome.version;
+  }
+
   // Counters that a failed operation must leave unchanged.
   std::string state() const {
     auto snapshot = store->snapshot();
@@ -80,16 +104,5 @@ struct Fixture {
   TempDir dir;
   std::unique_ptr<Store> store;
 };
-
-// Writes a small model: three tensors, a config in a directory, and an empty file. `seed` determines the first tensor
-// only.
-inline void write_model(const std::string& directory, std::uint64_t seed) {
-  write_file(directory + "/model.safetensors",
-             safetensors_file({{"encoder.0.weight", "F32", {64, 64}, random_bytes(16384, seed)},
-                               {"encoder.1.weight", "F32", {64, 64}, random_bytes(16384, 1001)},
-                               {"empty", "F32", {0, 4}, {}}}));
-  write_file(directory + "/1_Pooling/config.json", "{\"dim\": 64}");
-  write_file(directory + "/empty.txt", "");
-}
 
 }  // namespace weft::testing

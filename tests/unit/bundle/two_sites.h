@@ -28,15 +28,7 @@ struct TwoSites {
   }
 
   void version(const std::string& name, std::uint64_t seed, std::vector<std::string> parents) const {
-    const std::string path = from.dir / ("source" + std::to_string(seed));
-    write_model(path, seed);
-    ImportOptions options;
-    options.paths = {path};
-    options.name = name;
-    options.parents = std::move(parents);
-    options.message = "the " + std::to_string(seed);
-    options.metrics = {{"loss", "0." + std::to_string(seed)}};
-    must(import_paths(*from.store, options, no_progress()));
+    from.publish_child(name, seed, std::move(parents));
   }
 
   std::string file() const { return place / "bundle.weft"; }

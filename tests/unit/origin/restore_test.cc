@@ -41,15 +41,7 @@ struct Left {
     say(MirroredRemoval{"a", 2, 5000, "lost: its machine stopped"});
   }
   void version(const std::string& name, std::uint64_t seed, std::vector<std::string> parents) {
-    const std::string path = node.dir / ("source" + std::to_string(seed));
-    write_model(path, seed);
-    ImportOptions options;
-    options.paths = {path};
-    options.name = name;
-    options.parents = std::move(parents);
-    options.message = "the " + std::to_string(seed);
-    options.metrics = {{"loss", "0." + std::to_string(seed)}};
-    const VersionRow row = must(import_paths(*node.store, options, no_progress())).outcome.version;
+    const VersionRow row = node.publish_child(name, seed, std::move(parents));
     SearchedFor searched_for;
     must(stage_version(RevocableStore(*node.store), origin, row, no_progress(), searched_for));
   }
