@@ -27,7 +27,8 @@ std::vector<PurgedVersion> Purges::list() const {
 // A repeated purge succeeds.
 Status Purges::put(const PurgedVersion& version) {
   const RegistryKeys& keys = own_.keys();
-  const auto& [model, number] = version.name;
+  const std::string& model = version.name.model;
+  const std::uint64_t number = version.name.number;
   const std::string key = keys.purge(model, number), live = keys.version(model, number);
   const std::string gone = keys.tombstone(model, number);
   const auto brought_back = [&] {

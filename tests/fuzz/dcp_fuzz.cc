@@ -45,8 +45,8 @@ class Group final : public FormatInput {
   Group(std::string_view name, const std::uint8_t* data, std::size_t size) : name_(name), main_(data, size) {
     files_ = {{"a.distcp", shard() + shard()}, {"b.distcp", shard()}};
     if (name != kCheckpointMetadata) files_[rank_metadata(1)] = std::string(reinterpret_cast<const char*>(data), size);
-    for (const auto& [name, text] : files_)
-      inputs_[name] = std::make_unique<Input>(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    for (const auto& [path, text] : files_)
+      inputs_[path] = std::make_unique<Input>(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   }
   std::string_view name() const override { return name_; }
   ByteSource& main() override { return main_; }
