@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
@@ -21,14 +24,24 @@ class ArchitectureReader {
   ArchitectureReader(const Manifest& manifest, const ReadFile& read) : manifest_(manifest), read_(read) {}
 
   Result<Architecture> run() {
+    std::vector<Part> parts;  // of one directory
     for (const ArchComponent& component : components_of(manifest_)) {
-      WEFT_CHECK(add(component));
-      if (whole_.layers.size() > limits::kArchLayersMax) return Architecture{};
+      if (!parts.empty() && parts.front().directory != component.directory) append(std::exchange(parts, {}));
+      if (too_large()) return Architecture{};
+      WEFT_TRY(parts.emplace_back(), part_of(component));
     }
+    append(std::move(parts));
+    if (too_large()) return Architecture{};
     return std::move(whole_);
   }
 
  private:
+  struct Part {
+    std::string directory;
+    const ArchTable* table = nullptr;  // that the layers fit; null if they are a sequence
+    std::vector<ArchLayer> layers;
+  };
+
   // Returns the config of the nearest directory that has one; for GGUF, the metadata of the file.
   Result<ArchConfig> config_of(const ArchComponent& component) {
     const File& first = manifest_.files[component.files[0]];
@@ -46,15 +59,24 @@ class ArchitectureReader {
     return configs_[file.path] = read_config(text);
   }
 
-  Status add(const ArchComponent& component) {
+  Result<Part> part_of(const ArchComponent& component) {
     WEFT_TRY(ArchConfig config, config_of(component));
     std::vector<NamedTensor> tensors = tensors_of(manifest_, component);
     const ArchTable* table = table_for(config);
     std::optional<std::vector<ArchLayer>> layers = table != nullptr ? fit(*table, tensors, config) : std::nullopt;
-    std::string family = layers ? std::string(table->family) : "sequence";
-    if (!layers) layers = in_sequence(tensors);
-    append(family, std::move(*layers));
-    return {};
+    if (!layers) return Part{component.directory, nullptr, in_sequence(tensors)};
+    return Part{component.directory, table, std::move(*layers)};
+  }
+
+  bool too_large() const { return whole_.layers.size() > limits::kArchLayersMax; }
+
+  // Appends the parts of a directory. Beside a model of a known family, files of other layers are no model: the state
+  // of an optimizer or of random numbers.
+  void append(std::vector<Part> parts) {
+    const bool known = std::ranges::any_of(parts, [](const Part& part) { return part.table != nullptr; });
+    for (Part& part : parts)
+      if (part.table != nullptr || !known)
+        append(part.table != nullptr ? std::string(part.table->family) : "sequence", std::move(part.layers));
   }
 
   void append(const std::string& family, std::vector<ArchLayer> layers) {

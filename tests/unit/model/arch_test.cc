@@ -360,6 +360,20 @@ TEST_CASE("the architecture of a checkpoint is that of the model, without its op
   CHECK(made.vertices[1].name == "state_dict.b.1");
 }
 
+TEST_CASE("the state of a training beside a known model is no part of the architecture") {
+  const File model = file_of("model.safetensors", bert_tensors("", 2));
+  const File optimizer = file_of("optimizer.pt", {{"state.0.exp_avg", DType::f32, {4, 4}}}, "torch zip");
+  const File random = file_of("rng_state.pth", {{"cpu", DType::u8, {5056}}}, "torch zip");
+  const ArchGraph made = graph(with_config({model, optimizer, random}), kBertConfig);
+  CHECK(made.family == "bert");
+  CHECK(vertex_ids(made) == vertex_ids(bert_graph("", 2)));
+  // Another directory has a model of its own, and beside unknown models each file counts.
+  CHECK(graph(with_config({file_of("2_Dense/model.safetensors", with_bias({{"linear", {4, 4}}})), model}), kBertConfig)
+            .family == "bert+sequence");
+  CHECK(graph(with_config({file_of("a.pt", with_bias({{"a", {4, 4}}}), "torch zip"), random}), "").vertices.size() ==
+        2);
+}
+
 TEST_CASE("an output layer that is tied to the embedding") {
   std::vector<Spec> specs = {{"transformer.wte.weight", DType::f32, {50, 4}},
                              {"transformer.wpe.weight", DType::f32, {8, 4}}};
