@@ -1,35 +1,10 @@
 #include "peers/directory.h"
 
 #include <algorithm>
-#include <functional>
-#include <utility>
 
 #include "base/limits.h"
-#include "base/sha256.h"
 
 namespace weft {
-namespace {
-
-Digest weight(const Digest& manifest, std::string_view node) {
-  Sha256 hash;
-  hash.update(std::as_bytes(std::span(manifest.bytes)));
-  hash.update(std::as_bytes(std::span(node)));
-  return hash.finish();
-}
-
-}  // namespace
-
-std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const std::string> nodes,
-                                         std::size_t count_max) {
-  std::vector<std::pair<Digest, std::string>> weighed;
-  for (const std::string& node : nodes) weighed.emplace_back(weight(manifest, node), node);
-  const std::size_t count = std::min(count_max, weighed.size());
-  std::partial_sort(weighed.begin(), weighed.begin() + static_cast<std::ptrdiff_t>(count), weighed.end(),
-                    std::greater<>());
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < count; ++i) out.push_back(std::move(weighed[i].second));
-  return out;
-}
 
 void PeerDirectory::drop_old(Holders& holders, Clock::time_point now) {
   count_ -= std::erase_if(holders, [now](const auto& one) { return one.second <= now; });

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +13,6 @@
 #include "peers/messages.h"
 
 namespace weft {
-
-// Returns the nodes that keep the directory of a manifest, at most `count_max`, in the order of preference. It uses
-// rendezvous hashing, so that few manifests move if a node joins or leaves.
-std::vector<std::string> directory_nodes(const Digest& manifest, std::span<const std::string> nodes,
-                                         std::size_t count_max);
 
 // Any thread.
 class PeerDirectory {

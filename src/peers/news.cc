@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "peers/health_facts.h"
+#include "placement/rendezvous.h"
 #include "weft/store/walk.h"
 
 namespace weft {
@@ -232,7 +233,7 @@ std::optional<std::vector<std::string>> PeerNews::holders(const std::string& nod
 std::vector<std::string> PeerNews::directories(const Digest& manifest) const {
   auto nodes = parts_.links.nodes();
   if (nodes.size() > kDirectories) std::erase(nodes, parts_.view.publisher(manifest));
-  return directory_nodes(manifest, nodes, kDirectories);
+  return rendezvous_nodes(manifest, nodes, kDirectories);
 }
 
 // Returns nothing if the node does not answer. A node that did not answer within kPatience is left alone for

@@ -63,24 +63,4 @@ TEST_CASE("a directory holds so many nodes of a manifest and no more, so many ma
   CHECK(crowded.find(named(kFull + 9)).size() == limits::kHoldersMax);
 }
 
-TEST_CASE("all nodes agree whose turn it is, and few turns move with a node") {
-  std::vector<std::string> nodes{"a", "b", "c", "d", "e"};
-  std::vector<std::string> turned(nodes.rbegin(), nodes.rend());
-  std::map<std::string, int> turns;
-  int moved = 0;
-  for (std::uint64_t i = 0; i < 500; ++i) {
-    const auto before = directory_nodes(manifest(i), nodes, 2);
-    REQUIRE(before.size() == 2);
-    CHECK(before[0] != before[1]);
-    CHECK(directory_nodes(manifest(i), turned, 2) == before);
-    ++turns[before[0]];
-    const auto after = directory_nodes(manifest(i), std::span(nodes).first(4), 1);
-    if (after[0] != before[0]) ++moved;
-    if (before[0] == "e") CHECK(after[0] == before[1]);
-  }
-  CHECK(moved == turns["e"]);
-  CHECK(std::ranges::all_of(turns, [](const auto& one) { return one.second > 50; }));
-  CHECK(directory_nodes(manifest(1), {}, 2).empty());
-}
-
 }  // namespace weft::testing
