@@ -188,6 +188,9 @@ try_static() {
   by_mount "$file"
   said=$("$file" --store /root/store init --group nothing 2>&1) && die "a group that does not exist is accepted"
   grep -qF 'no group "nothing" in /etc/group' <<<"$said" || die "a group that does not exist: $said"
+  said=$("$file" pull hf:org/name 2>&1) && die "it pulls from a hub"
+  [ "$said" = 'weft: no command "pull" in this program, built without libcurl; the Debian package weft has it' ] ||
+    die "a command that it lacks: $said"
   rm /sbin/mount.weft
   nothing_left
   quietly apt-get update

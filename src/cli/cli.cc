@@ -77,6 +77,17 @@ std::string_view meant(std::string_view name) {
   return best;
 }
 
+// Returns the message for a name that is no command of this program.
+std::string no_command(std::string_view name) {
+  for (const OptionalCommand& left_out : optional_commands())
+    if (left_out.name == name)
+      return fmt::format("no command \"{}\" in this program, built without {}; the Debian package weft has it", name,
+                         left_out.libraries);
+  const std::string_view other = meant(name);
+  return fmt::format("no command \"{}\"; {}", printable(name),
+                     other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other));
+}
+
 std::string indented(std::string_view lines, std::string_view by) {
   std::string text;
   while (!lines.empty()) {
@@ -98,9 +109,7 @@ class Program {
     if (words.command.empty() || words.command == "help") return without_command(words);
     if (const CommandEntry* entry = command_named(words.command)) return run_command(*entry, words.rest);
     if (const CommandGroup* group = group_named(words.command)) return without_subcommand(*group, words);
-    std::string_view other = meant(words.command);
-    std::string hint = other.empty() ? "see `weft --help`" : fmt::format("did you mean `weft {}`?", other);
-    return usage_error(args, fmt::format("no command \"{}\"; {}", printable(words.command), hint));
+    return usage_error(args, no_command(words.command));
   }
 
  private:
@@ -122,8 +131,7 @@ class Program {
       const Words named = find_command(words.rest);
       if (const CommandEntry* entry = command_named(named.command)) return run_command(*entry, {"--help"});
       if (const CommandGroup* group = group_named(named.command)) return print(group_help(*group));
-      return usage_error(words.rest,
-                         fmt::format("no command \"{}\"; see `weft --help`", printable(words.rest.front())));
+      return usage_error(words.rest, no_command(named.command.empty() ? words.rest.front() : named.command));
     }
     if (given(kProgramVersion)) return print(fmt::format("weft {}, {}\n", environment_.version, environment_.program));
     if (words.command == "help" || given(kProgramHelp)) return print(program_help());

@@ -15,7 +15,7 @@ constexpr mode_t kSecretMode = 0600, kPlainMode = 0644, kScriptMode = 0755;
 constexpr mode_t kPrivateDirectory = 0700, kDirectory = 0755;
 
 // A text of TOML and of YAML, which both write as JSON does.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return json_quote(text);
 }
 
@@ -27,7 +27,7 @@ class Lines {
     return *this;
   }
   Lines& setting(std::string_view key, std::string_view value) {
-    return value.empty() ? *this : line("{} = {}", key, quoted(value));
+    return value.empty() ? *this : line("{} = {}", key, in_quotes(value));
   }
   std::string take() { return std::move(text_); }
 
@@ -96,7 +96,7 @@ class Writer {
     lines.setting("listen", place_text(parts_.listen)).setting("key_file", places_.setting("cluster.key"));
     lines.setting("origin", parts_.origin);
     std::vector<std::string> endpoints;
-    for (const std::string& endpoint : etcd.endpoints) endpoints.push_back(quoted(endpoint));
+    for (const std::string& endpoint : etcd.endpoints) endpoints.push_back(in_quotes(endpoint));
     lines.line("").line("[etcd]").line("endpoints = [{}]", fmt::join(endpoints, ", "));
     lines.setting("prefix", etcd.prefix).setting("user", etcd.user);
     lines.setting("password_file", path_if(etcd.password, "etcd-password"));
@@ -116,11 +116,13 @@ class Writer {
     if (!member.is_new) plan_.peer_url = peers;
     const std::string security =
         fmt::format("{{cert-file: {}, key-file: {}, client-cert-auth: true, trusted-ca-file: {}}}",
-                    quoted(places_.setting("etcd-cert.pem")), quoted(places_.setting("etcd-key.pem")),
-                    quoted(places_.setting("etcd-ca.pem")));
+                    in_quotes(places_.setting("etcd-cert.pem")), in_quotes(places_.setting("etcd-key.pem")),
+                    in_quotes(places_.setting("etcd-ca.pem")));
     Lines lines;
     lines.line("# The etcd of a weft cluster, on this node. `weft cluster` has made this file.");
-    const auto entry = [&](std::string_view key, std::string_view value) { lines.line("{}: {}", key, quoted(value)); };
+    const auto entry = [&](std::string_view key, std::string_view value) {
+      lines.line("{}: {}", key, in_quotes(value));
+    };
     entry("name", parts_.name);
     entry("data-dir", places_.etcd_data);
     entry("listen-client-urls", etcd_url(clients));

@@ -45,9 +45,9 @@ MadeFile make_share_file(const RowShares& shares, const ShareName& name) {
     const auto [first, end] = shares.part(*name.parts, *name.rank);
     std::string header = header_of(end - first);
     out.size = header.size() + (end - first) * kNumberBytes;
-    out.read = [header = std::move(header), first = first](std::uint64_t offset, std::span<std::byte> to) {
-      read_numbers(header, offset, to, [first](std::uint64_t begin, std::span<std::uint64_t> numbers) {
-        std::iota(numbers.begin(), numbers.end(), first + begin);
+    out.read = [header = std::move(header), first_row = first](std::uint64_t offset, std::span<std::byte> to) {
+      read_numbers(header, offset, to, [first_row](std::uint64_t begin, std::span<std::uint64_t> numbers) {
+        std::iota(numbers.begin(), numbers.end(), first_row + begin);
       });
     };
     return out;

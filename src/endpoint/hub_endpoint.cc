@@ -188,24 +188,24 @@ HttpReply HubEndpoint::handled(const Asked& asked) {
 }
 
 std::optional<HttpReply> HubEndpoint::pulled(const HttpRequest& request, const HubRoute& route, bool has_other) {
-  using State = UpstreamState::What;
+  using PullState = UpstreamState::What;
   if (upstream_ == nullptr || !takes_method(route.what, request.method)) return std::nullopt;
   const HubSource source{route.repository, route.revision.empty() ? std::string(kHubBranch) : route.revision};
   const Deadline deadline = Deadline::clock::now() + kUpstreamWait;
   UpstreamState state = upstream_->obtain(source, Upstream::Until::listed, deadline, request.cancelled);
-  if (state.what == State::pulling) {
+  if (state.what == PullState::pulling) {
     if (auto reply = listed_answer(request, route, *state.commit)) return reply;
     state = upstream_->obtain(source, Upstream::Until::stored, deadline, request.cancelled);
-    if (state.what == State::pulling)
+    if (state.what == PullState::pulling)
       if (auto reply = arriving(request, route, source, *state.commit)) return reply;
   }
-  if (state.what == State::stored) return stored(request, route, state.commit->commit);
+  if (state.what == PullState::stored) return stored(request, route, state.commit->commit);
   // Of the errors that clients repeat, only this one makes them repeat a download.
-  if (state.what == State::pulling)
+  if (state.what == PullState::pulling)
     return try_again(hub_refusal(429, "", fmt::format("{} is being pulled", text_of(route.repository))), state.again);
-  if (has_other || (state.what == State::failed && is_missing(state.error))) return std::nullopt;
-  if (state.what == State::no_revision) return no_revision(route);
-  if (state.what == State::failed) return upstream_failure(state);
+  if (has_other || (state.what == PullState::failed && is_missing(state.error))) return std::nullopt;
+  if (state.what == PullState::no_revision) return no_revision(route);
+  if (state.what == PullState::failed) return upstream_failure(state);
   return try_again(hub_refusal(503, "", "the upstream has not answered yet"), state.again);
 }
 

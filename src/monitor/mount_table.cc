@@ -53,14 +53,15 @@ std::vector<MountTable::Mount> MountTable::mounts() const {
   const MutexLock lock(mutex_);
   std::vector<Mount> out;
   for (const auto& [key, entry] : entries_) {
+    const uid_t user = key.first;
+    const MountFigures& figures = entry.figures;
     if (entry.until <= time_.now()) continue;
-    const auto same = std::ranges::find_if(out, [&, &key = key, &entry = entry](const Mount& mount) {
-      return mount.user == key.first && mount.figures.directory == entry.figures.directory;
-    });
+    const auto same = std::ranges::find_if(
+        out, [&](const Mount& mount) { return mount.user == user && mount.figures.directory == figures.directory; });
     if (same == out.end())
-      out.push_back({key.first, entry.figures});
+      out.push_back({user, figures});
     else
-      add(same->figures, entry.figures);
+      add(same->figures, figures);
   }
   return out;
 }

@@ -44,7 +44,7 @@ def test_presets():
 
 def test_missing_packages_are_named_at_once(tmp_path):
     """The development packages that scripts/packages installs to build, and that of the tests."""
-    hidden = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("fmt", "spdlog", "OpenSSL")]
+    hidden = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("fmt", "spdlog", "OpenSSL", "CURL")]
     done = configure(tmp_path / "build", "-DWEFT_TESTS=ON", "-DCMAKE_IGNORE_PATH=/usr/include", *hidden,
                      PKG_CONFIG_LIBDIR=str(tmp_path))
     listed = re.search(r"^build=\((.*?)\)", (TOP / "scripts/packages").read_text(), flags=re.M | re.S)[1].split()

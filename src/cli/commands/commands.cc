@@ -55,6 +55,13 @@ std::span<const CommandGroup> all_groups() {
   return kGroups;
 }
 
+std::span<const OptionalCommand> optional_commands() {
+  constexpr std::string_view of_weftd = "the libraries of weftd";
+  static constexpr OptionalCommand kOptional[] = {
+      {"pull", "libcurl"}, {"cluster", of_weftd}, {"health", of_weftd}, {"node", of_weftd}};
+  return kOptional;
+}
+
 const CommandGroup* group_named(std::string_view name) {
   const auto groups = all_groups();
   const auto found = std::ranges::find(groups, name, &CommandGroup::name);

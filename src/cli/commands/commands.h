@@ -55,6 +55,13 @@ struct CommandGroup {
 };
 std::span<const CommandGroup> all_groups();
 const CommandGroup* group_named(std::string_view name);  // null if there is none
+
+// A command or group that a build without its libraries leaves out.
+struct OptionalCommand {
+  std::string_view name;
+  std::string_view libraries;
+};
+std::span<const OptionalCommand> optional_commands();
 // Returns the first word of a command's name if it is of a group; "" for others.
 std::string_view group_of(const CommandEntry& entry);
 

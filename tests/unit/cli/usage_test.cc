@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -111,6 +112,22 @@ TEST_CASE("bad usage is one line and exit code 2") {
   usage_error({"debug", "index", "f"}, "expected pack, toc, journal or manifest, got index");
   usage_error({"debug", "toc"}, "FILE");
   usage_error({"mount", "--json", "/mnt"}, "--json");
+}
+
+TEST_CASE("help names a command that is meant") {
+  usage_error({"help", "frobnicate"}, "no command \"frobnicate\"; see `weft --help`");
+  usage_error({"help", "--frob"}, "no command \"--frob\"; see `weft --help`");
+  usage_error({"help", "remove"}, "no command \"remove\"; did you mean `weft rm`?");
+  usage_error({"help", "cluster", "jion"}, "no command \"cluster jion\"; did you mean `weft cluster join`?");
+}
+
+TEST_CASE("a command that this build lacks is named with the libraries that it needs") {
+  for (const auto& [name, libraries] : weft::optional_commands()) {
+    if (weft::command_named(name) != nullptr || weft::group_named(name) != nullptr) continue;
+    const std::string why = fmt::format("no command \"{}\" in this program, built without {};", name, libraries);
+    usage_error({std::string(name)}, why);
+    usage_error({"help", std::string(name)}, why);
+  }
 }
 
 TEST_CASE("values of options stand apart or after =, and may be empty or look like options") {

@@ -104,8 +104,8 @@ TEST_CASE("only a version in a state of steps records them") {
   for (const auto& [state, unused] : kNext)
     for (const auto& [claimed, other] : kNext) {
       const std::string_view note = claimed == attaching ? kAttaching : kReleasing;
-      const Status set = in_state(test, state, [&, claimed = claimed](Txn& txn) -> Status {
-        WEFT_CHECK(set_steps(txn, 1, claimed, 5));
+      const Status set = in_state(test, state, [&, recorded = claimed](Txn& txn) -> Status {
+        WEFT_CHECK(set_steps(txn, 1, recorded, 5));
         CHECK(must(note_value(txn, note, 1)) == 5);
         return {};
       });
@@ -122,9 +122,9 @@ TEST_CASE("notes about packs and the store are no marks of the version with thei
       const Status marked = in_state(test, state, [&](Txn& txn) { return set_mark(txn, 1, note); });
       CHECK(marked.error().code == Errc::corrupt);
       for (const VersionState after : next) {
-        const Status entered = in_state(test, state, [&, state = state](Txn& txn) -> Status {
+        const Status entered = in_state(test, state, [&, before = state](Txn& txn) -> Status {
           WEFT_CHECK(put_note(txn, note, 1));
-          CHECK(must(state_of(txn, 1)) == state);
+          CHECK(must(state_of(txn, 1)) == before);
           WEFT_CHECK(go(txn, after));
           CHECK(must(has_note(txn, note, 1)));
           return {};
