@@ -78,11 +78,9 @@ Result<HealthReport> health_of(const Context& context) {
   return report_of(std::move(facts), now_ns());
 }
 
-std::string clock_text(const NodeFacts& node) {
+std::string clock_column(const NodeFacts& node) {
   if (node.self) return "this node's";
-  if (!node.asked || !node.problem.empty()) return "-";
-  return fmt::format("{}{:.4f} s, ± {:.4f} s", node.clock_ahead ? "+" : "-", node.clock_offset_seconds,
-                     node.clock_error_seconds);
+  return clock_text(node).value_or("-");
 }
 
 std::string state_text(const NodeFacts& node) {
@@ -102,7 +100,7 @@ std::string nodes_text(const ClusterHealth& facts) {
   TextTable table({{"NODE"}, {"STATE"}, {"CLOCK"}, {"FREE"}, {"OF"}, {"ONLY THERE"}});
   for (const NodeFacts& node : facts.nodes) {
     const bool known = node.disk_bytes > 0;
-    table.row({node.name.empty() ? "this machine" : printable(node.name), state_text(node), clock_text(node),
+    table.row({node.name.empty() ? "this machine" : printable(node.name), state_text(node), clock_column(node),
                known ? human_bytes(node.free_bytes) : "-", known ? human_bytes(node.disk_bytes) : "-",
                facts.copies_known ? count_of(node.owned_versions, "version") : "-"});
   }
