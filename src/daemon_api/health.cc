@@ -90,7 +90,7 @@ class Judge {
   }
 
   void judge_services() {
-    judge_service(facts_.origin, "origin", "weft cache --origin");
+    judge_service(facts_.origin, "origin", "weftd --check");
     judge_service(facts_.etcd, "etcd", "weft status --all");
   }
 
