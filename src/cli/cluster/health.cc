@@ -16,8 +16,8 @@ constexpr CommandInfo kHealthInfo = {
     .description =
         "Gathers facts from all nodes that answer, and judges them: lost versions, versions\n"
         "that are only on an absent node or on one node, the origin, etcd, clocks, disks,\n"
-        "keys. Each finding has the command against it. Without a cluster it judges this\n"
-        "machine, and needs no weftd.\n"
+        "keys. A finding names the command against it, if there is one. Without a cluster\n"
+        "it judges this machine, and needs no weftd.\n"
         "\n"
         "The exit status is 0 if all is well, 1 if there are only warnings, and 2 if there\n"
         "is trouble. weftd reports the same facts as metrics.\n",
