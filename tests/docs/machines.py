@@ -1,4 +1,4 @@
-"""Machines for the commands of weft-cluster(7): each has its own network, /etc, /var/lib, /srv, process ids and host name.
+"""Machines for the commands of weft-cluster(7): each has its own network, /etc, /var/lib, /mnt, process ids and host name.
 
 What they have of systemd is a `systemctl` that starts the programs of units and stops them, without confining them."""
 import os
@@ -6,7 +6,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 
 from daemonlib import WEFTD
 from weftlib import PATIENCE, TOP, WEFT, environment
@@ -21,10 +20,9 @@ hostname "$1"
 mount -t tmpfs tmpfs /media
 cp -a /etc /media/etc
 mount --bind /media/etc /etc
-for directory in /var/lib /srv /mnt /tmp; do mount -t tmpfs -o mode=755 tmpfs $directory; done
-chmod 1777 /tmp
+for directory in /var/lib /mnt; do mount -t tmpfs -o mode=755 tmpfs $directory; done
 rm -rf /etc/weft /etc/systemd/system
-mkdir -p /etc/systemd/system /var/lib/weft /var/lib/units /mnt/lustre /srv/backup
+mkdir -p /etc/systemd/system /var/lib/weft /var/lib/units /mnt/lustre /mnt/backup
 mount --bind "$2" /mnt/lustre
 exec "$3" -c '
 import signal
@@ -134,7 +132,7 @@ class Machine:
         with self.file("/etc/passwd").open("a") as passwd, self.file("/etc/group").open("a") as group:
             group.write("weft:x:64000:\n")
             for name, uid in USERS.items():
-                passwd.write(f"{name}:x:{uid}:{uid}::/srv:/bin/sh\n")
+                passwd.write(f"{name}:x:{uid}:{uid}::/mnt:/bin/sh\n")
                 group.write(f"{name}:x:{uid}:\n")
         os.chown(self.file("/var/lib/weft"), 0, 64000)
         self.file("/var/lib/weft").chmod(0o750)
@@ -144,7 +142,7 @@ class Machine:
         become = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
         path = os.pathsep.join([str(self.area), str(WEFT.parent), os.environ["PATH"]])
         done = subprocess.run(["nsenter", "--mount", "--uts", "--pid", "--net", f"--target={self.first()}", *become,
-                               "sh", "-c", f"cd /srv\n{command}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               "sh", "-c", f"cd /mnt\n{command}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False, timeout=SECONDS_MAX,
-                              env=environment(PATH=path, HOME="/root" if user == "root" else "/srv"))
+                              env=environment(PATH=path, HOME="/root" if user == "root" else "/mnt"))
         return done.returncode, done.stdout
