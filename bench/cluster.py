@@ -9,7 +9,7 @@ import measure
 from pace import read_pace
 
 # Each part is a module cluster_<part>.py whose run(build, directory, args) prints its tables.
-PARTS = ["mirror", "latency", "cold", "idle"]
+PARTS = ["setup", "mirror", "latency", "cold", "idle"]
 
 
 def parse():
@@ -18,7 +18,7 @@ def parse():
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
     parser.add_argument("--versions", type=int, default=100_000, help="mirror, idle")
     parser.add_argument("--times", type=int, default=100, help="latency")
-    parser.add_argument("--pairs", type=int, default=7, help="cold")
+    parser.add_argument("--pairs", type=int, default=7, help="setup, cold")
     parser.add_argument("--megabytes", type=int, default=1024, help="cold: of the file")
     parser.add_argument("--pace", type=int, metavar="MB/S", help="hold the disk's reads to a constant speed")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))

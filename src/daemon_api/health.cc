@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -89,7 +90,7 @@ class Judge {
   }
 
   void judge_services() {
-    judge_service(facts_.origin, "origin", "weft cache --origin");
+    judge_service(facts_.origin, "origin", "weftd --check");
     judge_service(facts_.etcd, "etcd", "weft status --all");
   }
 
@@ -142,6 +143,21 @@ class Judge {
 };
 
 }  // namespace
+
+std::optional<std::string> clock_text(const NodeFacts& node) {
+  if (node.self || !node.asked || !node.problem.empty()) return {};
+  return fmt::format("{}{:.4f} s, ± {:.4f} s", node.clock_ahead ? "+" : "-", node.clock_offset_seconds,
+                     node.clock_error_seconds);
+}
+
+std::vector<const NodeFacts*> compared_clocks(const ClusterHealth& facts) {
+  std::vector<const NodeFacts*> compared;
+  for (const NodeFacts& node : facts.nodes)
+    if (node.present && clock_text(node)) compared.push_back(&node);
+  std::ranges::stable_sort(compared, std::ranges::greater{},
+                           [](const NodeFacts* node) { return node->clock_offset_seconds; });
+  return compared;
+}
 
 void fields(JsonFields& f, NodeFacts& m) {
   f("name", m.name)("node", m.node)("address", m.address)("present", m.present)("self", m.self)("asked", m.asked);

@@ -35,6 +35,8 @@ struct NodeFacts {
   std::uint64_t owned_versions = 0, owned_bytes = 0;  // versions that only this node has
 };
 void fields(JsonFields& f, NodeFacts& m);
+// Returns the clock of a node minus the clock of this node: "+0.0004 s, ± 0.0002 s". Nothing if they were not compared.
+std::optional<std::string> clock_text(const NodeFacts& node);
 
 // The versions of one node that neither another node nor the origin has.
 struct SoleVersions {
@@ -69,6 +71,8 @@ struct ClusterHealth {
   std::vector<SoleVersions> sole;
 };
 void fields(JsonFields& f, ClusterHealth& m);
+// Returns the other members whose clocks were compared with the clock of this node, the farthest first.
+std::vector<const NodeFacts*> compared_clocks(const ClusterHealth& facts);
 
 enum class HealthLevel : std::uint8_t { well, warning, trouble };  // the exit codes of `weft health`
 std::string_view name_of(HealthLevel level);

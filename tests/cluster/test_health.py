@@ -25,6 +25,11 @@ def sees_absent(node, name):
     return any(one["name"] == name and not one["present"] for one in health(node)[1]["facts"]["nodes"])
 
 
+def offsets(nodes):
+    return {one["node"]: (one["clock_offset_seconds"], one["clock_ahead"], one["clock_error_seconds"])
+            for one in nodes if not one.get("self")}
+
+
 def model(tmp_path, seed):
     return write_model(tmp_path / seed, random_tensors(1, 50_000, seed=seed))
 
@@ -47,6 +52,12 @@ def test_copies_and_absent_nodes(three, cluster, tmp_path):
     assert samples['weft_health_findings{finding="versions-on-one-node"}'] == 1
     clocks = [name for name in samples if name.startswith("weft_health_clock_offset_seconds{")]
     assert len(clocks) == 3
+    # Those of the status are the ones that were measured last; weftd may measure again at any time.
+    wait_until(lambda: offsets(health(first)[1]["facts"]["nodes"]) == offsets(first.store.json("status")["clocks"]),
+               seconds_max=SECONDS_MAX)
+    assert len(first.store.json("status")["clocks"]) == 2
+    assert "\nclocks    2 of 2 other nodes compared, farthest " in first.store.weft("status", check=False).stdout
+    assert first.store.weft("status", "--all", check=False).stdout.count("\nclock     ") == 2
 
     third.daemon.stop()
     wait_until(lambda: sees_absent(first, third.directory.name), seconds_max=SECONDS_MAX)

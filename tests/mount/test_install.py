@@ -15,6 +15,7 @@ usr/bin/weft
 usr/lib/systemd/system/weft-scrub.service
 usr/lib/systemd/system/weft-scrub.timer
 usr/lib/systemd/system/weftd.service
+usr/lib/systemd/user/weftd.service
 usr/lib/sysusers.d/weftd.conf
 usr/lib/tmpfiles.d/weftd.conf
 usr/sbin/mount.fuse.weft
@@ -103,15 +104,59 @@ def test_the_example_has_every_setting(installed, store):
     assert run([WEFTD, "--check", "--config", example, "--store", store.path]).stderr == ""
 
 
-def test_systemd_takes_the_unit(installed, tmp_path):
-    """Without a word: keys that it does not know it ignores, and says so."""
+@pytest.fixture(scope="module")
+def units(installed, tmp_path_factory):
+    """The units of systemd that are installed and that `weft cluster init` writes, by their folder: system or user."""
     if not shutil.which("systemd-analyze"):
-        pytest.skip("no systemd-analyze here")
-    for unit in (installed / "usr/lib/systemd/system").iterdir():  # systemd looks for the programs that they name
-        (tmp_path / unit.name).write_text(unit.read_text().replace("=/usr/", f"={installed}/usr/"))
-    done = run(["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.iterdir())], check=False)
+        pytest.skip("no systemd-analyze here, which Debian's package systemd has")
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("system", "user")}
+    for name, folder in folders.items():
+        for unit in (installed / "usr/lib/systemd" / name).iterdir():  # systemd looks for the programs that they name
+            (folder / unit.name).write_text(unit.read_text().replace("=/usr/", f"={installed}/usr/"))
+    folders["runtime"] = tmp_path_factory.mktemp("runtime")
+    planned = run([WEFT, "cluster", "init", "--dry-run", "--listen", "10.0.0.1"], check=False)
+    if "no program etcd here" not in planned.stderr:
+        text = re.search(r"^file \S+/weft-etcd.service .*\n((?:    .*\n|\n)+)", planned.stdout, flags=re.M)[1]
+        (folders["system"] / "weft-etcd.service").write_text(re.sub("^    ", "", text, flags=re.M))
+    return folders
+
+
+def analyzed(units, scope, *words):
+    """What systemd-analyze says. It wants a directory for the socket of a user's manager, although it starts none."""
+    return run(["systemd-analyze", f"--{scope}", *words], check=False, env=environment(XDG_RUNTIME_DIR=units["runtime"]))
+
+
+@pytest.mark.parametrize("scope", ["system", "user"])
+def test_systemd_takes_the_units(units, scope):
+    """Without a word: keys that it does not know it ignores, and says so."""
+    done = analyzed(units, scope, "verify", "--man=no", *sorted(units[scope].iterdir()))
     said = [line for line in done.stderr.splitlines() if "weft" in line]
     assert done.returncode == 0 and not said, done.stderr
+
+
+@pytest.mark.parametrize("scope", ["system", "user"])
+def test_units_are_confined(units, scope, tmp_path):
+    """systemd rates the exposure of a service from 0 to 10, in tenths here. It takes a user's service for one of root with
+    all capabilities, so the test says what such a service has: an ordinary user and none."""
+    services = sorted(units[scope].glob("*.service"))
+    assert {"weftd.service"} <= {path.name for path in services}
+    for service in services:
+        copy = tmp_path / service.name
+        rights = "User=nobody\nCapabilityBoundingSet=\n" if scope == "user" else ""
+        copy.write_text(service.read_text().replace("[Service]\n", f"[Service]\n{rights}"))
+        done = analyzed(units, scope, "security", "--offline=true", "--no-pager", "--threshold=40", copy)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_units_leave_what_the_programs_need(units):
+    """These settings pass `verify`, and weft cannot work with them: it opens files by openat2(2), which RestrictSUIDSGID
+    forbids, and RDMA needs devices of any name and locked memory."""
+    for unit in [*units["system"].glob("weft[d-]*.service"), *units["user"].glob("*.service")]:
+        if unit.name != "weft-etcd.service":
+            assert "\nRestrictSUIDSGID=" not in unit.read_text(), unit
+    weftd = (units["system"] / "weftd.service").read_text()
+    assert not re.search(r"^(PrivateDevices|DeviceAllow|DevicePolicy|ProtectClock|StateDirectory)=", weftd, flags=re.M)
+    assert "\nLimitMEMLOCK=infinity\n" in weftd and "AF_NETLINK" in weftd and "CAP_LEASE" in weftd
 
 
 def test_systemd_makes_the_group_and_the_place_of_the_store(installed, tmp_path):

@@ -16,8 +16,8 @@ constexpr CommandInfo kHealthInfo = {
     .description =
         "Gathers facts from all nodes that answer, and judges them: lost versions, versions\n"
         "that are only on an absent node or on one node, the origin, etcd, clocks, disks,\n"
-        "keys. Each finding has the command against it. Without a cluster it judges this\n"
-        "machine, and needs no weftd.\n"
+        "keys. A finding names the command against it, if there is one. Without a cluster\n"
+        "it judges this machine, and needs no weftd.\n"
         "\n"
         "The exit status is 0 if all is well, 1 if there are only warnings, and 2 if there\n"
         "is trouble. weftd reports the same facts as metrics.\n",
@@ -78,11 +78,9 @@ Result<HealthReport> health_of(const Context& context) {
   return report_of(std::move(facts), now_ns());
 }
 
-std::string clock_text(const NodeFacts& node) {
+std::string clock_column(const NodeFacts& node) {
   if (node.self) return "this node's";
-  if (!node.asked || !node.problem.empty()) return "-";
-  return fmt::format("{}{:.4f} s, ± {:.4f} s", node.clock_ahead ? "+" : "-", node.clock_offset_seconds,
-                     node.clock_error_seconds);
+  return clock_text(node).value_or("-");
 }
 
 std::string state_text(const NodeFacts& node) {
@@ -102,7 +100,7 @@ std::string nodes_text(const ClusterHealth& facts) {
   TextTable table({{"NODE"}, {"STATE"}, {"CLOCK"}, {"FREE"}, {"OF"}, {"ONLY THERE"}});
   for (const NodeFacts& node : facts.nodes) {
     const bool known = node.disk_bytes > 0;
-    table.row({node.name.empty() ? "this machine" : printable(node.name), state_text(node), clock_text(node),
+    table.row({node.name.empty() ? "this machine" : printable(node.name), state_text(node), clock_column(node),
                known ? human_bytes(node.free_bytes) : "-", known ? human_bytes(node.disk_bytes) : "-",
                facts.copies_known ? count_of(node.owned_versions, "version") : "-"});
   }

@@ -110,11 +110,14 @@ constexpr CommandInfo kStatusInfo = {
         " pack_disk_bytes, free_bytes,\n"
         " assembled_files, assembled_bytes, assembled_bytes_max, scrub,\n"
         " mounts: [{directory, status}],\n"
-        " drafts: [{path, bytes, unwritten_seconds}], daemon, cluster_health};\n"
+        " drafts: [{path, bytes, unwritten_seconds}], daemon,\n"
+        " clocks: [{name, node, clock_offset_seconds, clock_ahead, clock_error_seconds}],\n"
+        " cluster_health};\n"
         "drafts are those that gc removes within a day; scrub is the last complete scrub,\n"
         "{begun, ended, packs, blobs, bytes, problems, lines: [TEXT]}, or null; status is\n"
         ".weft/status of that mount, or null; daemon is its own status, or null;\n"
-        "cluster_health is the verdict of `weft health`, or null\n",
+        "clocks are those of other nodes, as `weft health` compared them; cluster_health is\n"
+        "the verdict of `weft health`, or null\n",
 };
 
 constexpr std::chrono::milliseconds kMountAnswerMax{2000};
@@ -270,6 +273,17 @@ std::vector<std::string> problems_of(const Facts& facts) {
   return problems;
 }
 
+void write_clocks(JsonWriter& json, const Facts& facts) {
+  json.key("clocks").begin_array();
+  for (const NodeFacts* node : facts.health ? compared_clocks(facts.health->facts) : std::vector<const NodeFacts*>()) {
+    json.begin_object().member("name", node->name).member("node", node->node);
+    json.key("clock_offset_seconds").value(node->clock_offset_seconds);
+    json.member("clock_ahead", node->clock_ahead);
+    json.key("clock_error_seconds").value(node->clock_error_seconds).end_object();
+  }
+  json.end_array();
+}
+
 JsonWriter json_of(const Facts& facts) {
   const StoreCounts& counts = facts.counts;
   const std::vector<std::string> problems = problems_of(facts);
@@ -307,6 +321,7 @@ JsonWriter json_of(const Facts& facts) {
     write_json(json, *facts.daemon.answer);
   else
     json.null();
+  write_clocks(json, facts);
   json.key("cluster_health");
   facts.health ? json.value(facts.health->verdict) : json.null();
   json.end_object();
@@ -389,6 +404,25 @@ std::string program_text(const Facts& facts) {
   return fmt::format("program   {}, version {}\n", facts.program, WEFT_VERSION);
 }
 
+// Returns a line about the clock that differs most, or with `all` one for each node. "" without other members.
+std::string clocks_text(const Facts& facts, bool all) {
+  if (!facts.health) return "";
+  const ClusterHealth& known = facts.health->facts;
+  const auto others = std::ranges::count_if(known.nodes, [](const NodeFacts& one) { return one.present && !one.self; });
+  if (others == 0) return "";
+  const auto compared = compared_clocks(known);
+  if (compared.empty()) return "clocks    not compared by this node: `weft health`\n";
+  std::string text;
+  if (!all)
+    text = fmt::format("clocks    {} of {} compared, farthest {} {}\n", compared.size(),
+                       count_of(static_cast<std::uint64_t>(others), "other node"), printable(compared.front()->name),
+                       *clock_text(*compared.front()));
+  else
+    for (const NodeFacts* node : compared)
+      text += fmt::format("clock     {} {}\n", printable(node->name), *clock_text(*node));
+  return text;
+}
+
 std::string verdict_text(const Facts& facts) {
   const std::vector<std::string> problems = problems_of(facts);
   std::string text;
@@ -409,7 +443,7 @@ std::string brief_text(const Facts& facts) {
   for (const MountStatus& mount : facts.mounts) mounts.push_back(mount.directory);
   text += fmt::format("mounts    {}\n", mounts.empty() ? "none" : first_of(mounts, mounts.size()));
   text += fmt::format("daemon    {}\n", does(facts.daemon));
-  return text + program_text(facts) + verdict_text(facts);
+  return text + clocks_text(facts, false) + program_text(facts) + verdict_text(facts);
 }
 
 std::string facts_text(const Facts& facts) {
@@ -432,7 +466,7 @@ std::string facts_text(const Facts& facts) {
   for (const std::string& line : facts.daemon.lines) text += fmt::format("          {}\n", line);
   if (facts.daemon.answer)
     for (const std::string& line : swarm_lines(*facts.daemon.answer)) text += fmt::format("swarm     {}\n", line);
-  return text + program_text(facts) + verdict_text(facts);
+  return text + clocks_text(facts, true) + program_text(facts) + verdict_text(facts);
 }
 
 class StatusCommand final : public Command {

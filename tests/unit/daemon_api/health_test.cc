@@ -133,3 +133,24 @@ TEST_CASE("a report survives encoding") {
   CHECK(back->facts.nodes[1].clock_ahead);
   CHECK(back->facts.sole.at(0).named == std::vector<std::string>{"m@1"});
 }
+
+TEST_CASE("clocks of other members that answered, the farthest first") {
+  ClusterHealth facts = good();
+  facts.nodes.push_back(node("n3"));
+  facts.nodes.push_back(node("silent"));
+  facts.nodes.push_back(node("absent"));
+  facts.nodes.push_back(node("not asked"));
+  facts.nodes[1].clock_offset_seconds = 0.25;
+  facts.nodes[2].clock_offset_seconds = 1.5;
+  facts.nodes[2].clock_error_seconds = 0.0002;
+  facts.nodes[2].clock_ahead = true;
+  facts.nodes[3].problem = "it does not answer";
+  facts.nodes[4].present = false;
+  facts.nodes[5].asked = false;
+  const auto compared = compared_clocks(facts);
+  REQUIRE(compared.size() == 2);
+  CHECK(compared[0]->name == "n3");
+  CHECK(clock_text(*compared[0]) == "+1.5000 s, ± 0.0002 s");
+  CHECK(clock_text(*compared[1]) == "-0.2500 s, ± 0.0000 s");
+  CHECK_FALSE(clock_text(facts.nodes[0]).has_value());
+}
