@@ -16,10 +16,10 @@
 #include "daemon/background/drain_targets.h"
 #include "daemon/background/drain_watch.h"
 #include "daemon/background/kept_versions.h"
-#include "daemon/call_progress.h"
 #include "daemon/copies.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/call_progress.h"
 #include "peers/health_facts.h"
 
 namespace weft {

@@ -106,9 +106,7 @@ struct Arrived {
   std::uint64_t end = 0;
   std::optional<OpenFailure> failure{};
 };
-inline void fields(JsonFields& f, Arrived& m) {
-  f("end", m.end)("failure", m.failure);
-}
+void fields(JsonFields& f, Arrived& m);
 
 // Encodes as many files, from index `first` on, as one message holds; at least one.
 std::string encode_files(std::span<const SourceFile> files, std::size_t first);
