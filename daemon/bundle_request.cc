@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "control/call.h"
 #include "daemon/access.h"
-#include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/call_progress.h"
 #include "weft/programs/bundle.h"
 
 namespace weft {

@@ -30,10 +30,12 @@ struct Counted {
 
 class CopySearch {
  public:
-  CopySearch(DaemonParts& parts, CopyKind kind, const std::function<bool()>& cancelled)
+  CopySearch(DaemonParts& parts, CopyKind kind, const std::function<bool()>& cancelled,
+             const std::set<std::string>& without)
       : parts_(parts),
         kind_(kind),
         cancelled_(cancelled),
+        without_(without),
         self_(parts.store.cluster()->node),
         origin_(parts.config.get()->origin) {
     for (Member& member : parts.registry.members())
@@ -44,9 +46,9 @@ class CopySearch {
     WEFT_CHECK(collect());
     if (!origin_.empty()) WEFT_CHECK(ask_publishers());
     if (!origin_.empty()) WEFT_CHECK(ask_origin());
-    WEFT_CHECK(look_here());
+    if (!without_.contains(self_)) WEFT_CHECK(look_here());
     for (const auto& [node, member] : members_)
-      if (can_answer(member)) WEFT_CHECK(ask_for_copies(member));
+      if (can_answer(member) && !without_.contains(node)) WEFT_CHECK(ask_for_copies(member));
     std::vector<SoleVersion> out;
     for (Counted& one : counted_) {
       if (!one.is_open()) continue;
@@ -78,7 +80,8 @@ class CopySearch {
         WEFT_TRY(const Durability durability, now->durability(row));
         one.saved = durability == Durability::origin;
       }
-      if (row.publisher == self_ || members_.contains(row.publisher)) one.holders.push_back(row.publisher);
+      if ((row.publisher == self_ || members_.contains(row.publisher)) && !without_.contains(row.publisher))
+        one.holders.push_back(row.publisher);
       counted_.push_back(std::move(one));
       return {};
     };
@@ -166,6 +169,7 @@ class CopySearch {
   DaemonParts& parts_;
   const CopyKind kind_;
   const std::function<bool()>& cancelled_;
+  const std::set<std::string>& without_;
   const std::string self_, origin_;
   std::map<std::string, Member> members_;  // the other ones, by node
   std::vector<Counted> counted_;
@@ -174,11 +178,12 @@ class CopySearch {
 }  // namespace
 
 Result<std::vector<SoleVersion>> sole_versions(DaemonParts& parts, CopyKind kind,
-                                               const std::function<bool()>& cancelled) {
+                                               const std::function<bool()>& cancelled,
+                                               const std::set<std::string>& without) {
   if (!parts.store.cluster()) return std::vector<SoleVersion>();
   if (!parts.registry.status().connected)
     return Error{Errc::unreachable, fmt::format("etcd does not answer: {}", parts.registry.status().trouble)};
-  return CopySearch(parts, kind, cancelled).run();
+  return CopySearch(parts, kind, cancelled, without).run();
 }
 
 }  // namespace weft

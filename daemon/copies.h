@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,10 @@ enum class CopyKind : std::uint8_t {
 
 // Asks the members and the origin. A version without a second copy of this kind is in the result. Takes a call for each
 // 64 versions to each member, and waits for a member that is silent only once. Errors name the member or the origin
-// that did not answer: then the result is unknown. Errc::cancelled. Without a cluster the result is empty. Any thread.
+// that did not answer: then the result is unknown. Errc::cancelled. Without a cluster the result is empty. `without`:
+// nodes whose copies do not count. Any thread.
 Result<std::vector<SoleVersion>> sole_versions(DaemonParts& parts, CopyKind kind,
-                                               const std::function<bool()>& cancelled);
+                                               const std::function<bool()>& cancelled,
+                                               const std::set<std::string>& without = {});
 
 }  // namespace weft

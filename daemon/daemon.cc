@@ -148,6 +148,7 @@ class Daemon {
     serve_bundles(*server_, *parts_);
     serve_pulls(*server_, *parts_);
     serve_changes(*server_, *parts_);
+    serve_purge(*server_, *parts_);
     serve_origin(*server_, *parts_);
     serve_reconcile(*server_, *parts_);
     serve_keys(*server_, *parts_);
@@ -191,15 +192,18 @@ class Daemon {
     return {};
   }
 
+  // A weftd that was killed may have reaped a purged version, and not rewritten its packs yet. So the first gc rewrites
+  // all packs with dead bytes if any version was ever purged.
   AutoGc::Actions gc_actions() {
     return {.delay = [this] { return config_.get()->gc_delay; },
             .space_is_short = [this] { return is_short_of_space(*store_); },
             .hold = [this](VersionId version) { return store_->hold_version(version); },
-            .collect = [this](bool all, const std::function<bool()>& cancelled) -> Status {
+            .collect = [this, started = true](bool all, const std::function<bool()>& cancelled) mutable -> Status {
               SilentProgress progress(cancelled);
-              WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {.all = all}, cancelled, progress));
+              const bool every = all || (started && !registry_->purged().empty());
+              WEFT_TRY(const GcOutcome outcome, collect_all(*parts_, {.all = every}, cancelled, progress));
               if (outcome.report.versions_reaped + outcome.report.blobs_freed > 0) audit("gc", "", own_user());
-              if (outcome.undecided.empty()) return {};
+              if (outcome.undecided.empty()) return started = false, Status{};
               const UndecidedVersion& first = outcome.undecided.front();
               return Error{Errc::busy,
                            fmt::format("{}{}{}", first.version, first.version.empty() ? "" : ": ", first.problem)};

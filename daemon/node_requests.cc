@@ -16,10 +16,10 @@
 #include "daemon/background/drain_targets.h"
 #include "daemon/background/drain_watch.h"
 #include "daemon/background/kept_versions.h"
-#include "daemon/call_progress.h"
 #include "daemon/copies.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/call_progress.h"
 #include "peers/health_facts.h"
 
 namespace weft {
@@ -52,8 +52,9 @@ Result<KnownNode> node_named(const Registry& registry, const std::string& text, 
 }
 
 Result<std::vector<SoleVersion>> only_on(DaemonParts& parts, const std::string& node, CopyKind kind,
-                                         const std::function<bool()>& cancelled) {
-  WEFT_TRY(std::vector<SoleVersion> sole, sole_versions(parts, kind, cancelled));
+                                         const std::function<bool()>& cancelled,
+                                         const std::set<std::string>& without = {}) {
+  WEFT_TRY(std::vector<SoleVersion> sole, sole_versions(parts, kind, cancelled, without));
   std::erase_if(sole, [&](const SoleVersion& version) { return version.holder != node; });
   return sole;
 }
@@ -77,6 +78,7 @@ class Drain {
 
   Result<NodeDrainReport> run(Progress& progress) {
     progress.phase(fmt::format("moving versions of {}", node_.name));
+    WEFT_CHECK(parts_.registry.mark_drained(node_.node));
     for (;;) {
       WEFT_TRY(const std::vector<SoleVersion> left, versions_left(progress));
       show(left, progress);
@@ -95,11 +97,21 @@ class Drain {
   }
 
  private:
+  // Returns the other nodes that are drained, because these nodes may go too. If two drains begin at the same time, the
+  // later one knows of the other.
+  std::set<std::string> drained() const {
+    std::set<std::string> nodes;
+    for (const KnownNode& one : parts_.registry.nodes())
+      if (one.drained_ns != 0 && one.node != node_.node) nodes.insert(one.node);
+    return nodes;
+  }
+
   // Fetched bytes of other nodes do not count, because these may evict them; nor do they count here.
   Result<std::vector<SoleVersion>> versions_left(const Progress& progress) {
     const auto cancelled = [&progress] { return progress.cancelled(); };
-    WEFT_TRY(std::vector<SoleVersion> left, only_on(parts_, node_.node, CopyKind::kept, cancelled));
-    WEFT_TRY(const std::vector<SoleVersion> fetched, only_on(parts_, node_.node, CopyKind::any, cancelled));
+    const std::set<std::string> others = drained();
+    WEFT_TRY(std::vector<SoleVersion> left, only_on(parts_, node_.node, CopyKind::kept, cancelled, others));
+    WEFT_TRY(const std::vector<SoleVersion> fetched, only_on(parts_, node_.node, CopyKind::any, cancelled, others));
     for (const SoleVersion& one : fetched)
       if (std::ranges::find(left, one.name, &SoleVersion::name) == left.end()) left.push_back(one);
     return left;
@@ -161,7 +173,8 @@ class Drain {
   Result<std::string> ask_target(const SoleVersion& version) {
     if (targets_.empty()) find_targets();
     const std::vector<Member> members = parts_.registry.members();
-    targets_.keep_only([&](const std::string& node) { return has_member(members, node); });
+    const std::set<std::string> others = drained();
+    targets_.keep_only([&](const std::string& node) { return has_member(members, node) && !others.contains(node); });
     std::string refusal;
     while (const auto target = targets_.target_for(version.name, version.bytes)) {
       const Status asked = ask_to_keep(*target, {version.name.model, version.name.number});
@@ -270,11 +283,21 @@ Result<NodeRemoveReport> remove_node(control::Call& call, const NodeRemoveReques
   return report;
 }
 
+// Before its weftd is stopped and its settings are removed.
+Result<Nothing> leave(control::Call& call, const Nothing& /*request*/, DaemonParts& parts) {
+  WEFT_CHECK(check_owner(call.peer(), "take this node out of its cluster"));
+  WEFT_CHECK(check_cluster_node(parts));
+  WEFT_CHECK(parts.registry.forget_node(parts.store.cluster()->node));
+  log_info("this node left the cluster, by user {}", call.peer().uid);
+  return Nothing{};
+}
+
 }  // namespace
 
 void serve_nodes(control::Server& server, DaemonParts& parts) {
   serve(server, parts, "node_drain", drain);
   serve(server, parts, "node_remove", remove_node);
+  serve(server, parts, "node_leave", leave);
 }
 
 }  // namespace weft

@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "control/call.h"
 #include "daemon/access.h"
-#include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/call_progress.h"
 #include "fetch/requests/refetch.h"
 #include "origin/check.h"
 #include "origin/collect.h"
@@ -131,7 +131,7 @@ Result<OriginGcReport> collect_at_origin(control::Call& call, const OriginGcRequ
   CallProgress progress(call);
   const std::uint64_t grace_ns = std::min(request.grace_s, kGraceSecondsMax) * 1'000'000'000;
   const std::uint64_t horizon_ns = now_ns() - std::min(now_ns(), grace_ns);
-  return collect_origin_now(parts, horizon_ns, request.dry_run, progress);
+  return collect_origin_now(parts, {horizon_ns, {}, request.dry_run, false, grace_ns}, progress);
 }
 
 // Gives the blobs and the journal of this node and, for blobs that it lacks, of other nodes.
@@ -167,11 +167,11 @@ Result<OriginFsckReport> check_at_origin(control::Call& call, const OriginFsckRe
 
 }  // namespace
 
-Result<OriginGcReport> collect_origin_now(DaemonParts& parts, std::uint64_t horizon_ns, bool dry_run,
-                                          Progress& progress) {
+Result<OriginGcReport> collect_origin_now(DaemonParts& parts, OriginGcOptions options, Progress& progress) {
   WEFT_TRY(OriginDir origin, open_origin(parts));
   RegistryOrder order(parts.registry, parts.store, parts.bytes.fetcher);
-  return collect_origin(std::move(origin), order, {horizon_ns, parts.registry.purged(), dry_run}, progress);
+  options.purged = parts.registry.purged();
+  return collect_origin(std::move(origin), order, options, progress);
 }
 
 void serve_origin(control::Server& server, DaemonParts& parts) {

@@ -16,6 +16,7 @@
 #include "daemon/figures.h"
 #include "daemon_api/control_messages.h"
 #include "monitor/mount_table.h"
+#include "origin/collect.h"
 #include "pull/served_pulls.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/registry.h"
@@ -56,10 +57,10 @@ Result<GcOutcome> collect_all(DaemonParts& parts, const GcOptions& request, cons
                               Progress& progress);
 
 // Frees what purged versions alone needed at the origin, and with a horizon what removed ones did.
-Result<OriginGcReport> collect_origin_now(DaemonParts& parts, std::uint64_t horizon_ns, bool dry_run,
-                                          Progress& progress);
+Result<OriginGcReport> collect_origin_now(DaemonParts& parts, OriginGcOptions options, Progress& progress);
 
-void serve_changes(control::Server& server, DaemonParts& parts);    // tag, note, mv, rm, purge, undelete, gc
+void serve_changes(control::Server& server, DaemonParts& parts);  // tag, note, mv, rm, undelete, gc
+void serve_purge(control::Server& server, DaemonParts& parts);
 void serve_origin(control::Server& server, DaemonParts& parts);     // restore, gc_origin, fsck_origin
 void serve_reconcile(control::Server& server, DaemonParts& parts);  // reconcile
 void serve_keys(control::Server& server, DaemonParts& parts);       // rotate_key

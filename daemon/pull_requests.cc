@@ -11,9 +11,9 @@
 
 #include "control/call.h"
 #include "daemon/access.h"
-#include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/call_progress.h"
 #include "drafts/pull_area.h"
 #include "fetch/requests/adopt.h"
 #include "os/memory_file.h"

@@ -2,9 +2,9 @@
 
 #include "control/call.h"
 #include "daemon/access.h"
-#include "daemon/call_progress.h"
 #include "daemon/parts.h"
 #include "daemon/serve.h"
+#include "daemon_api/call_progress.h"
 #include "weft/cluster/origin.h"
 
 namespace weft {

@@ -98,6 +98,7 @@ Worker::Pause AutoGc::pause() const {
 bool AutoGc::end_purged() {
   const std::vector<VersionId> purged = actions_.purged ? actions_.purged() : std::vector<VersionId>();
   for (const VersionId version : purged) undeleted(version);
+  all_ = all_ || !purged.empty();
   return std::exchange(purged_, purged) != purged && !purged.empty();
 }
 
@@ -107,7 +108,8 @@ Result<Worker::Pause> AutoGc::round() {
   if (!due() && !purged) return pause();
   lock.unlock();
   const LogWork work("automatic gc", ++runs_);
-  const Status done = actions_.collect(!purged_.empty(), [this] { return worker_.ending(); });
+  const Status done = actions_.collect(all_, [this] { return worker_.ending(); });
+  if (done.ok()) all_ = false;
   if (!done.ok() && !worker_.ending()) log_info("{}: {}", log_work(), done.error().message);
   lock.lock();
   next_ = time_.now() + (done.ok() ? actions_.delay() : std::min(kAgain, actions_.delay()));

@@ -74,6 +74,7 @@ class AutoGc {
   bool soon_ = false;
   std::uint64_t runs_ = 0;         // used by the worker alone, as the next one
   std::vector<VersionId> purged_;  // versions that Actions::purged returned last
+  bool all_ = false;               // a purged version was there since the last gc that succeeded
   Worker worker_;
 };
 

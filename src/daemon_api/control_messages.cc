@@ -83,6 +83,11 @@ void fields(JsonFields& f, OpenFailure& m) {
   m.error.code = errc_named(code).value_or(Errc::io);
 }
 
+// Not inline: g++ 12 would take the inlined optional for uninitialized.
+void fields(JsonFields& f, Arrived& m) {
+  f("end", m.end)("failure", m.failure);
+}
+
 void shown_fields(JsonFields& f, ImportReport& m) {
   PublishOutcome& outcome = m.outcome;
   VersionRow& version = outcome.version;

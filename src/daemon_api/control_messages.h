@@ -31,6 +31,7 @@
 //   health     HealthRequest                                    HealthReport (health.h)
 //   node_drain NodeDrainRequest ProgressEvent                   NodeDrainReport
 //   node_remove NodeRemoveRequest                               NodeRemoveReport
+//   node_leave {}                                               {}
 //   mount      MountFigures                                     {}
 #pragma once
 
@@ -106,9 +107,7 @@ struct Arrived {
   std::uint64_t end = 0;
   std::optional<OpenFailure> failure{};
 };
-inline void fields(JsonFields& f, Arrived& m) {
-  f("end", m.end)("failure", m.failure);
-}
+void fields(JsonFields& f, Arrived& m);
 
 // Encodes as many files, from index `first` on, as one message holds; at least one.
 std::string encode_files(std::span<const SourceFile> files, std::size_t first);
@@ -386,7 +385,7 @@ inline void fields(JsonFields& f, OriginGcRequest& m) {
 inline void fields(JsonFields& f, OriginGcReport& m) {
   f("versions", m.versions)("versions_in_grace", m.versions_in_grace)("packs_freed", m.packs_freed);
   f("bytes_freed", m.bytes_freed)("manifests_freed", m.manifests_freed)("packs", m.packs);
-  f("dead_bytes", m.dead_bytes)("unfinished_freed", m.unfinished_freed);
+  f("dead_bytes", m.dead_bytes)("unfinished_freed", m.unfinished_freed)("packs_rewritten", m.packs_rewritten);
 }
 
 struct OriginFsckRequest {

@@ -21,6 +21,12 @@ Error corrupt_freed(std::string_view where, std::string_view what) {
 Status check_freed(const FreedFiles& freed, std::string_view where) {
   if (std::ranges::adjacent_find(freed.packs, std::greater_equal()) != freed.packs.end())
     return corrupt_freed(where, "packs out of order");
+  const PackId* last = nullptr;
+  for (const auto& [pack, time_ns] : freed.rewritten) {
+    if ((last != nullptr && *last >= pack) || !freed.has_pack(pack))
+      return corrupt_freed(where, "rewritten packs out of order");
+    last = &pack;
+  }
   const Digest* before = nullptr;
   for (const auto& [digest, names] : freed.manifests) {
     if (before != nullptr && !(*before < digest)) return corrupt_freed(where, "manifests out of order");
@@ -47,11 +53,15 @@ std::vector<std::byte> encode_freed(const FreedFiles& freed) {
   manifests.reserve(freed.manifests.size());
   for (const auto& [digest, names] : freed.manifests)
     manifests.emplace_back(std::bit_cast<records::Digest>(digest), names);
+  std::vector<records::RewrittenPack> rewritten;
+  rewritten.reserve(freed.rewritten.size());
+  for (const auto& [pack, time_ns] : freed.rewritten) rewritten.emplace_back(pack, time_ns);
   flat::Builder builder;
   const auto packs = builder.CreateVector(freed.packs);
   const auto list = builder.CreateVectorOfStructs(manifests);
+  const auto times = builder.CreateVectorOfStructs(rewritten);
   return seal_record(RecordKind::freed,
-                     flat::finish(builder, records::CreateFreed(builder, freed.sequence, packs, list)));
+                     flat::finish(builder, records::CreateFreed(builder, freed.sequence, packs, list, times)));
 }
 
 Result<FreedFiles> decode_freed(std::span<const std::byte> bytes, std::uint64_t sequence, std::string_view where) {
@@ -68,6 +78,12 @@ Result<FreedFiles> decode_freed(std::span<const std::byte> bytes, std::uint64_t 
     freed.manifests.reserve(in->manifests()->size());
     for (const records::FreedManifest* one : *in->manifests())
       freed.manifests.emplace_back(std::bit_cast<Digest>(one->digest()), one->names());
+  }
+  if (in->rewritten() != nullptr) {
+    if (!lies_aligned<records::RewrittenPack>(*in->rewritten())) return corrupt_freed(where, "out of alignment");
+    freed.rewritten.reserve(in->rewritten()->size());
+    for (const records::RewrittenPack* one : *in->rewritten())
+      freed.rewritten.emplace_back(one->pack(), one->time_ns());
   }
   WEFT_CHECK(check_freed(freed, where));
   return freed;

@@ -21,6 +21,9 @@ struct FreedFiles {
   // By digest: how many names of this manifest are freed. A new copy of the manifest and of its places gets the next
   // name (OriginDir), because a collection that was stopped may delete the freed names at any time.
   std::vector<std::pair<Digest, std::uint64_t>> manifests;
+  // Rewritten packs among `packs`, ascending, with the time of the rewrite by the origin's clock. Readers may use a
+  // pack for the grace period after it.
+  std::vector<std::pair<PackId, std::uint64_t>> rewritten;
 
   bool has_pack(PackId pack) const;
   std::uint64_t names_of(const Digest& manifest) const;  // 0: none is freed

@@ -15,8 +15,11 @@ constexpr PackId kManifestsBit = PackId{1} << 63U;
 }  // namespace
 
 PackId new_pack_id(PackKind kind) {
-  const PackId random = *pack_of_name(random_hex(8), "");
-  return kind == PackKind::manifests ? random | kManifestsBit : random & ~kManifestsBit;
+  return with_kind(*pack_of_name(random_hex(8), ""), kind);
+}
+
+PackId with_kind(PackId id, PackKind kind) {
+  return kind == PackKind::manifests ? id | kManifestsBit : id & ~kManifestsBit;
 }
 
 PackKind kind_of_pack(PackId pack) {

@@ -15,6 +15,7 @@ namespace weft {
 enum class PackKind : std::uint8_t { blobs, manifests };
 PackId new_pack_id(PackKind kind);
 PackKind kind_of_pack(PackId pack);
+PackId with_kind(PackId id, PackKind kind);  // the id of a pack of that kind
 
 std::string pack_name(PackId pack);  // 16 hex digits
 SafePath packs_dir(const SafePath& store_path);

@@ -14,7 +14,7 @@
 
 namespace weft {
 
-inline constexpr std::uint32_t kOriginFormat = 10;
+inline constexpr std::uint32_t kOriginFormat = 11;
 
 struct Counters {
   std::uint64_t sequence = 0;

@@ -1,7 +1,6 @@
 #include "origin/collect.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -11,10 +10,13 @@
 
 #include <fmt/core.h>
 
+#include "diskformat/dead_share.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "origin/deletions.h"
 #include "origin/names.h"
+#include "origin/needed_files.h"
+#include "origin/rewrite.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
 #include "weft/model/manifest.h"
@@ -25,46 +27,6 @@ namespace {
 
 constexpr unsigned kAnnounceTries = 8;  // other collections may announce first
 
-// The files that versions need. A blob counts by eight bytes of its root: an unlikely match keeps a pack.
-class NeededFiles {
- public:
-  void add_manifest(const Digest& manifest) { manifests_.insert(manifest); }
-  bool has_manifest(const Digest& manifest) const { return manifests_.contains(manifest); }
-  void add_blob(const ContentId& id) { blobs_.push_back(part_of(id)); }
-  void add_places(const Places& places) {
-    for (const auto& [id, place] : places.blobs) {
-      add_blob(id);
-      packs_.insert(place.pack);
-    }
-  }
-  void add_unplaced() { all_placed_ = false; }
-  const std::set<PackId>& packs() const { return packs_; }  // named by places
-  bool all_placed() const { return all_placed_; }           // false: packs() may lack some
-  bool has_blob(const ContentId& id) {
-    sort();
-    return std::ranges::binary_search(blobs_, part_of(id));
-  }
-
- private:
-  static std::uint64_t part_of(const ContentId& id) {
-    std::uint64_t part = 0;
-    std::memcpy(&part, id.root.bytes.data(), sizeof part);
-    return part;
-  }
-  void sort() {
-    if (sorted_ == blobs_.size()) return;
-    std::ranges::sort(blobs_);
-    blobs_.erase(std::unique(blobs_.begin(), blobs_.end()), blobs_.end());
-    sorted_ = blobs_.size();
-  }
-
-  std::set<Digest> manifests_;
-  std::set<PackId> packs_;
-  bool all_placed_ = true;
-  std::vector<std::uint64_t> blobs_;
-  std::size_t sorted_ = 0;
-};
-
 class OriginCollecting {
  public:
   OriginCollecting(OriginDir origin, CollectionOrder& order, const OriginGcOptions& options, Progress& progress)
@@ -74,18 +36,26 @@ class OriginCollecting {
 
   Result<OriginGcReport> run() {
     WEFT_TRY(directory_, origin_.directory());
+    WEFT_TRY(now_ns_, time_at_origin(directory_));
+    WEFT_CHECK(follow(order_.latest()));
     WEFT_CHECK(read_registry());
     listed_before_.insert(origin_.freed().packs.begin(), origin_.freed().packs.end());
     WEFT_CHECK(find_dead());
-    if (!options_.dry_run && (!dead_.packs.empty() || !dead_.manifests.empty())) {
-      WEFT_CHECK(announce());
-      WEFT_CHECK(need_versions());
-      WEFT_CHECK(spare_needed());
+    if (options_.dry_run) {
+      report_.packs_rewritten = rewrites_.wanted();
+    } else {
+      WEFT_CHECK(rewrites_.plan(placed_, needed_.packs()));
+      if (!dead_.packs.empty() || !dead_.manifests.empty() || !rewrites_.moves().empty()) {
+        WEFT_CHECK(announce());
+        WEFT_CHECK(move());
+        WEFT_CHECK(need_versions());
+        WEFT_CHECK(spare_needed());
+      }
     }
     WEFT_CHECK(remove_files());
     WEFT_TRY(report_.unfinished_freed,
              sweep_unfinished(directory_, needed_.all_placed() ? &needed_.packs() : nullptr, options_.dry_run));
-    if (!options_.dry_run) WEFT_CHECK(sweep_freed(directory_, origin_.freed().sequence));
+    if (!options_.dry_run) WEFT_CHECK(sweep_lists());
     return report_;
   }
 
@@ -95,6 +65,13 @@ class OriginCollecting {
     std::map<Digest, std::uint64_t> manifests;       // digest -> number of dead names
     std::map<PackId, std::vector<ContentId>> blobs;  // pack -> its blobs
   };
+
+  // A version that was removed before an announced horizon needs no content any more.
+  Status follow(const OriginCollection& latest) {
+    if (latest.origin != origin_.uuid()) return {};
+    horizon_ns_ = std::max(horizon_ns_, latest.horizon_ns);
+    return origin_.know_freed(latest.sequence);
+  }
 
   // Compares the journal with a later state of the registry.
   Status read_registry() {
@@ -124,17 +101,19 @@ class OriginCollecting {
 
   bool needs_content(const VersionRow& row) const {
     return !row.removed ||
-           (row.removed_ns > options_.horizon_ns && row.lost.empty() && !purged_.contains({row.model_name, row.uid}));
+           (row.removed_ns > horizon_ns_ && row.lost.empty() && !purged_.contains({row.model_name, row.uid}));
   }
 
-  // Adds the files of versions that were not added before.
+  // Adds the files of versions. A version whose blobs were not known before is looked at again.
   Status need(const std::vector<VersionRow>& rows) {
     progress_.phase("reading the places of versions");
     for (const VersionRow& row : rows) {
       WEFT_CHECK(check_cancelled(progress_));
-      if (!needs_content(row) || !counted_.emplace(row.uid, row.manifest, row.model_name, row.number).second) continue;
-      ++report_.versions;
-      if (row.removed) ++report_.versions_in_grace;
+      if (!needs_content(row)) continue;
+      if (counted_.emplace(row.uid, row.manifest, row.model_name, row.number).second) {
+        ++report_.versions;
+        if (row.removed) ++report_.versions_in_grace;
+      }
       needed_.add_manifest(row.manifest);
       if (listed_.contains(row.manifest)) continue;
       WEFT_TRY(const bool listed, need_blobs(row));
@@ -143,17 +122,25 @@ class OriginCollecting {
     return {};
   }
 
-  // Adds the blobs of a version. False if they are not known and need not be: without its places, an undelete finds a
-  // removed version not at the origin.
+  // Adds the blobs of a version. False if the version needs none: it was removed, maybe while this runs, and has no
+  // places: an undelete then does not find it at the origin.
   Result<bool> need_blobs(const VersionRow& row) {
-    if (const auto places = origin_.places(row.manifest); places.ok()) {
+    const auto places = origin_.places(row.manifest);
+    if (places.ok()) {
       needed_.add_places(*places);
+      placed_.insert(row.manifest);
       return true;
     }
-    needed_.add_unplaced();
+    const bool none = places.error().code == Errc::not_found;
+    if (row.removed && none) return false;
     auto bytes = origin_.manifest(row.manifest);
     if (!bytes.ok()) bytes = order_.manifest(row);
     const auto manifest = bytes.ok() ? decode_manifest(*bytes) : Result<Manifest>(bytes.error());
+    if (!manifest.ok() && none) {
+      WEFT_TRY(const bool live, order_.is_live(row));
+      if (!live) return false;
+    }
+    needed_.add_unplaced();
     if (!manifest.ok() && row.removed) return false;
     if (!manifest.ok())
       return Error{Errc::busy, fmt::format("{}: its manifest is neither at the origin nor on a node that answers, so "
@@ -195,16 +182,28 @@ class OriginCollecting {
   Status judge(PackId pack) {
     const auto toc = origin_.toc(pack);
     if (!toc.ok()) return ++report_.packs, Status{};
-    std::uint64_t dead_bytes = 0;
+    std::uint64_t bytes = 0, dead_bytes = 0;
     std::vector<ContentId> blobs;
     for (const PackEntry& entry : toc->entries) {
       blobs.push_back(entry.id);
+      bytes += entry.id.length;
       if (!needed_.has_blob(entry.id)) dead_bytes += entry.id.length;
     }
-    if (!is_needed(pack, blobs)) return add_dead(pack, std::move(blobs)), Status{};
+    const bool needed = is_needed(pack, blobs);
+    const bool read = !needed && is_read(pack);
+    if (!needed && !read) return add_dead(pack, std::move(blobs)), Status{};
     ++report_.packs;
-    report_.dead_bytes += dead_bytes;
+    report_.dead_bytes += read ? bytes : dead_bytes;
+    if (needed_.packs().contains(pack) && (options_.all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
+      rewrites_.add(pack, dead_bytes);
     return {};
+  }
+
+  // True if readers may still use a pack that was rewritten.
+  bool is_read(PackId pack) const {
+    const auto& all = origin_.freed().rewritten;
+    const auto at = std::ranges::find(all, pack, &std::pair<PackId, std::uint64_t>::first);
+    return at != all.end() && at->second + options_.reading_ns > now_ns_;
   }
 
   // A pack that an earlier list names is needed only by versions whose places name it: all later ones have their blobs
@@ -221,36 +220,70 @@ class OriginCollecting {
     dead_.blobs.emplace(pack, std::move(blobs));
   }
 
-  // Returns the list of this collection: the dead files, and those of the last list, except packs that places name.
+  // Returns the list of this collection: the dead files, those of the last list, and those that a rewrite replaces.
   FreedFiles list(std::uint64_t sequence) const {
-    FreedFiles list;
-    list.sequence = sequence;
-    for (const auto& [pack, bytes] : dead_.packs) list.packs.push_back(pack);
-    for (const PackId pack : origin_.freed().packs)
-      if (!dead_.packs.contains(pack) && !needed_.packs().contains(pack)) list.packs.push_back(pack);
-    std::ranges::sort(list.packs);
-    std::map<Digest, std::uint64_t> manifests(origin_.freed().manifests.begin(), origin_.freed().manifests.end());
+    const FreedFiles& last = origin_.freed();
+    std::set<PackId> packs(last.packs.begin(), last.packs.end());
+    std::map<PackId, std::uint64_t> rewritten(last.rewritten.begin(), last.rewritten.end());
+    std::map<Digest, std::uint64_t> manifests(last.manifests.begin(), last.manifests.end());
+    for (const auto& [pack, bytes] : dead_.packs) packs.insert(pack);
+    for (const auto& [pack, copy] : rewrites_.packs()) {
+      packs.insert(pack);
+      rewritten[pack] = now_ns_;
+    }
     for (const auto& [digest, names] : dead_.manifests) {
       std::uint64_t& count = manifests[digest];
       count = std::max(count, names);
     }
+    for (const Digest& digest : rewrites_.moves()) ++manifests[digest];
+    FreedFiles list;
+    list.sequence = sequence;
+    list.packs.assign(packs.begin(), packs.end());
     list.manifests.assign(manifests.begin(), manifests.end());
+    list.rewritten.assign(rewritten.begin(), rewritten.end());
     return list;
   }
 
   Status announce() {
     for (unsigned tries = 1;; ++tries) {
       const OriginCollection latest = order_.latest();
-      if (latest.origin == origin_.uuid()) WEFT_CHECK(origin_.know_freed(latest.sequence));
-      const std::uint64_t sequence = origin_.freed().sequence + 1;
-      Status done = put_freed(directory_, list(sequence));
-      if (done.ok()) done = order_.announce({origin_.uuid(), sequence, options_.horizon_ns});
+      WEFT_CHECK(follow(latest));
+      WEFT_CHECK(rewrites_.plan(placed_, needed_.packs()));
+      FreedFiles freed = list(origin_.freed().sequence + 1);
+      Status done = put_freed(directory_, freed);
+      if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, horizon_ns_});
+      if (done.ok()) return origin_.know(std::move(freed)), Status{};
       WEFT_CHECK(origin_.know_freed(0));
-      if (done.ok()) return {};
       const bool again = done.error().code == Errc::exists || done.error().code == Errc::changed;
       if (!again || tries == kAnnounceTries) return done;
       WEFT_CHECK(check_cancelled(progress_));
     }
+  }
+
+  // Places lead to the copies from now on. Without a time for readers, the old packs go too.
+  Status move() {
+    WEFT_TRY(const bool moved, rewrites_.move());
+    if (!moved) return {};
+    for (const auto& [old, copy] : rewrites_.packs()) {
+      needed_.add_rewrite(old, copy);
+      listed_before_.insert(old);
+      ++report_.packs_rewritten;
+      report_.dead_bytes -= std::min(report_.dead_bytes, rewrites_.dead_bytes(old));
+      if (options_.reading_ns == 0) WEFT_CHECK(add_replaced(old, copy));
+    }
+    return {};
+  }
+
+  // Nothing if another collection has deleted the old pack already.
+  Status add_replaced(PackId old, PackId copy) {
+    WEFT_TRY(const auto toc, if_there(origin_.toc(old)));
+    if (!toc) return {};
+    std::vector<ContentId> blobs;
+    for (const PackEntry& entry : toc->entries) blobs.push_back(entry.id);
+    add_dead(old, std::move(blobs));
+    std::uint64_t& bytes = dead_.packs.at(old);
+    if (const auto st = stat_file(pack_path(directory_, copy)); st.ok()) bytes -= std::min(bytes, allocated_bytes(*st));
+    return {};
   }
 
   // Takes from the dead files those that a version needs since the announcement.
@@ -271,25 +304,39 @@ class OriginCollecting {
     for (const auto& [pack, bytes] : dead_.packs) {
       WEFT_CHECK(check_cancelled(progress_));
       if (!options_.dry_run) WEFT_CHECK(remove_pack(directory_, pack));
-      ++report_.packs_freed;
+      if (!rewrites_.packs().contains(pack)) ++report_.packs_freed;
       report_.bytes_freed += bytes;
     }
     return {};
   }
 
+  // Old names of manifests may have readers as long as old packs.
+  Status sweep_lists() {
+    const bool read =
+        std::ranges::any_of(origin_.freed().rewritten, [this](const auto& one) { return is_read(one.first); });
+    if (!read)
+      WEFT_CHECK(
+          sweep_names(directory_, origin_.freed(), [this](const Digest& one) { return needed_.has_manifest(one); }));
+    return sweep_freed(directory_, origin_.freed().sequence);
+  }
+
   OriginDir origin_;
   SafePath directory_;
+  std::uint64_t now_ns_ = 0;  // by the origin's clock
   CollectionOrder& order_;
   const OriginGcOptions& options_;
-  std::set<std::pair<std::string, Uuid>> purged_;  // model and identity: a version may have got another number
+  std::uint64_t horizon_ns_ = options_.horizon_ns;  // or a later one that was announced
+  std::set<std::pair<std::string, Uuid>> purged_;   // model and identity: a version may have got another number
   Progress& progress_;
   OriginGcReport report_;
   NeededFiles needed_;
-  // Versions whose files are in needed_. An identity alone could be forged.
+  // Versions that the report counts. An identity alone could be forged.
   std::set<std::tuple<Uuid, Digest, std::string, std::uint64_t>> counted_;
   std::set<Digest> listed_;         // manifests whose blobs are in needed_
+  std::set<Digest> placed_;         // those among them that have places
   std::set<PackId> listed_before_;  // packs that an earlier list names
   Dead dead_;
+  PackRewrites rewrites_{origin_, [this](const ContentId& id) { return needed_.has_blob(id); }, progress_};
 };
 
 }  // namespace

@@ -6,10 +6,11 @@
 //      registry has lost history: nothing is freed.
 //   2. Finds the dead files: packs without a blob, and manifests, of a version that needs its content. Those are the
 //      live versions and the ones that were removed after the horizon, the present time less the grace period.
-//   3. Writes the names of these files to a new list, freed/<sequence>. The list repeats the names of earlier lists,
-//      except those of packs that a version needs again.
-//   4. The registry announces the sequence and the horizon.
-//   5. Reads the registry again, and deletes the listed files that no version needs now.
+//   3. Copies the needed blobs of packs that are partly dead (rewrite.h). Writes the names of all these files to a new
+//      list, freed/<sequence>. The list repeats the names of earlier lists.
+//   4. The registry announces the sequence and the horizon. Places lead to the copies now.
+//   5. Reads the registry again, and deletes the listed files that no version needs now. Rewritten packs, and the
+//      former names of their manifests, stay for the grace period, because readers may use them.
 //
 // Stage-outs. A node stages a version after its mirror shows the version's publish. If the announcement came before the
 // publish, the node knows the announcement, and does not write before it has read the list. It relies on no listed
@@ -48,6 +49,8 @@ class CollectionOrder {
   virtual Result<std::vector<VersionRow>> versions() = 0;
   // Returns the manifest of a version that is not at the origin. Errc::absent, Errc::not_found: it is out of reach.
   virtual Result<std::vector<std::byte>> manifest(const VersionRow& row) = 0;
+  // True unless the version was removed since its row was read.
+  virtual Result<bool> is_live(const VersionRow& row) = 0;
   // As Registry::origin_collection() and announce().
   virtual OriginCollection latest() = 0;
   virtual Status announce(const OriginCollection& next) = 0;
@@ -58,6 +61,8 @@ struct OriginGcOptions {
   // These versions, which are removed, need none whenever they were removed.
   std::vector<PurgedVersion> purged = {};
   bool dry_run = false;
+  bool all = false;              // rewrites every pack that has dead bytes, however few
+  std::uint64_t reading_ns = 0;  // how long readers may use a rewritten pack, by the origin's clock
 };
 
 // Errc::busy: a live version has neither its places nor its manifest in reach, so its blobs are not known.

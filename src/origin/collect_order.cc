@@ -36,4 +36,12 @@ Result<std::vector<std::byte>> RegistryOrder::manifest(const VersionRow& row) {
   return std::vector<std::byte>(reader->bytes().begin(), reader->bytes().end());
 }
 
+// A version that cannot be found counts as live.
+Result<bool> RegistryOrder::is_live(const VersionRow& row) {
+  WEFT_CHECK(registry_.catch_up(Registry::Clock::now() + kCatchUpMax));
+  WEFT_TRY(const auto snapshot, store_.snapshot());
+  const auto now = snapshot->version(row.model, row.number);
+  return !now.ok() || now->uid != row.uid || !now->removed;
+}
+
 }  // namespace weft

@@ -19,6 +19,7 @@ class RegistryOrder final : public CollectionOrder {
 
   Result<std::vector<VersionRow>> versions() override;
   Result<std::vector<std::byte>> manifest(const VersionRow& row) override;
+  Result<bool> is_live(const VersionRow& row) override;
   OriginCollection latest() override { return registry_.origin_collection(); }
   Status announce(const OriginCollection& next) override { return registry_.announce(next); }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <optional>
 #include <system_error>
 
@@ -128,17 +127,37 @@ Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span
   return replace_file(path, fresh_file(origin), bytes);
 }
 
-Result<std::uint64_t> sweep_unfinished(const SafePath& origin, const std::set<PackId>* needed, bool count_only) {
+Result<std::uint64_t> time_at_origin(const SafePath& origin) {
   const SafePath probe = fresh_file(origin);
   WEFT_CHECK(replace_at_origin(origin, probe, {}));
   const auto now = stat_file(probe);
   WEFT_CHECK(remove_file(probe));
   WEFT_CHECK(now);
+  return changed_ns(*now);
+}
+
+Status sweep_names(const SafePath& origin, const FreedFiles& freed,
+                   const std::function<bool(const Digest&)>& is_needed) {
+  for (const char* folder : {"places", "manifests"}) {
+    WEFT_TRY(const auto names, list_manifest_names(origin / folder));
+    for (const ManifestName& name : names) {
+      const ManifestName present{name.digest, freed.names_of(name.digest)};
+      if (name.n >= present.n || !is_needed(name.digest)) continue;
+      if (stat_file(origin / "places" / text_of(present)).ok() &&
+          stat_file(origin / "manifests" / text_of(present)).ok())
+        WEFT_CHECK(remove_manifest(origin, name));
+    }
+  }
+  return {};
+}
+
+Result<std::uint64_t> sweep_unfinished(const SafePath& origin, const std::set<PackId>* needed, bool count_only) {
+  WEFT_TRY(const std::uint64_t now_ns, time_at_origin(origin));
   WEFT_TRY(const auto files, unfinished_files(origin, needed));
   std::uint64_t count = 0;
   for (const SafePath& file : files) {
     const auto st = stat_file(file);
-    if (!st.ok() || changed_ns(*st) + kUnfinishedAgeMin > changed_ns(*now)) continue;
+    if (!st.ok() || changed_ns(*st) + kUnfinishedAgeMin > now_ns) continue;
     ++count;
     if (!count_only) WEFT_CHECK(unless_gone(remove_file(file)));
   }

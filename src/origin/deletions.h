@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -42,6 +43,11 @@ Status remove_pack(const SafePath& origin, PackId pack);
 // Writes a whole file below tmp/, syncs it, and renames it to `path`, which may exist.
 Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span<const std::byte> bytes);
 
+// Returns the present time by the origin's clock, ns.
+Result<std::uint64_t> time_at_origin(const SafePath& origin);
+// Deletes the freed names of a manifest that a version needs, if its present name has the manifest and its places.
+Status sweep_names(const SafePath& origin, const FreedFiles& freed,
+                   const std::function<bool(const Digest&)>& is_needed);
 // Deletes files that writers left unfinished for a day, by the origin's clock. Returns their number. `needed`: packs
 // that stay, although their tables of contents may be lost; null: all packs stay. `count_only`: deletes none.
 Result<std::uint64_t> sweep_unfinished(const SafePath& origin, const std::set<PackId>* needed, bool count_only);

@@ -151,13 +151,21 @@ Status OriginDir::appear(const SafePath& fresh, const SafePath& file) {
   return sync_directory(file.parent());
 }
 
+// If the file exists already, it stays: a collection may have seen what it says.
+Status OriginDir::appear_first(const SafePath& fresh, const SafePath& file) {
+  const Status linked = link_file(fresh, file);
+  if (!linked.ok() && linked.error().code != Errc::exists) return linked;
+  WEFT_CHECK(remove_file(fresh));
+  return sync_directory(file.parent());
+}
+
 Status OriginDir::put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes,
                       bool replace) const {
   WEFT_TRY(const SafePath origin, directory());
   const SafePath file = origin / folder / name;
   if (!replace && stat_file(file).ok()) return {};
   WEFT_TRY(const SafePath path, write_fresh(origin, bytes));
-  Status put = appear(path, file);
+  Status put = replace ? appear(path, file) : appear_first(path, file);
   if (!put.ok()) static_cast<void>(remove_file(path));
   return put;
 }
@@ -276,9 +284,14 @@ Status OriginDir::put_manifest(const Digest& digest, std::span<const std::byte> 
 
 Status OriginDir::put_places(const Places& places) const {
   const Digest& manifest = places.manifest;
-  const auto known = this->places(manifest);
-  const bool useless = known.ok() ? !has_packs(*known) : known.error().code == Errc::corrupt;
-  return put("places", text_of({manifest, freed_->names_of(manifest)}), encode_places(places), useless);
+  WEFT_TRY(const SafePath origin, directory());
+  const std::string name = text_of({manifest, freed_->names_of(manifest)});
+  bool useless = false;
+  if (stat_file(origin / "places" / name).ok()) {
+    const auto known = this->places(manifest);
+    useless = known.ok() ? !has_packs(*known) : known.error().code == Errc::corrupt;
+  }
+  return put("places", name, encode_places(places), useless);
 }
 
 Status OriginDir::put_event(const CatalogEvent& event, std::string_view cluster) const {

@@ -14,8 +14,9 @@
 //   freed/<sequence>         files that a collection may delete
 //   tmp/                     files being written
 //
-// A manifest that comes back after its files were freed gets new names, manifests/<sha256>.<n> and places/<sha256>.<n>:
-// a collection that was stopped may still delete the freed ones. A reader takes the highest n that exists.
+// A manifest that comes back after its files were freed, or whose places change because a pack was rewritten, gets new
+// names, manifests/<sha256>.<n> and places/<sha256>.<n>: a collection that was stopped may still delete the freed ones.
+// A reader takes the highest n that exists.
 #pragma once
 
 #include <cstddef>
@@ -68,6 +69,7 @@ class OriginDir {
   const FreedFiles& freed() const { return *freed_; }
   // Makes sure that freed() has this sequence or a later one. Errc::not_found: the list cannot be seen here (yet).
   Status know_freed(std::uint64_t sequence);
+  void know(FreedFiles freed) { freed_ = std::make_shared<const FreedFiles>(std::move(freed)); }  // exactly this list
 
   // Changes the origin's cluster. Nodes of the previous cluster are refused afterwards.
   Status take_over(std::string_view cluster);
@@ -110,6 +112,7 @@ class OriginDir {
   Result<SafePath> write_fresh(const SafePath& origin, std::span<const std::byte> bytes) const;
   static SafePath fresh(const SafePath& origin);  // a path below tmp/
   static Status appear(const SafePath& fresh, const SafePath& file);
+  static Status appear_first(const SafePath& fresh, const SafePath& file);
   Status put(const std::string& folder, const std::string& name, std::span<const std::byte> bytes,
              bool replace = false) const;
   std::string path_;

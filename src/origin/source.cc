@@ -78,7 +78,9 @@ class OriginReader {
   Result<SourceBytes> read(const Digest& manifest, const std::vector<ChunkRun>& runs, const KeptBytes& kept) {
     WEFT_TRY(const PlacesPointer places, this->places(manifest));
     auto got = read_once(*places, runs, kept);
-    if (got.ok() || got.error().code == Errc::internal || !forget()) return got;
+    if (got.ok() || got.error().code == Errc::internal) return got;
+    const bool dropped = forget();
+    if (!dropped && got.error().code != Errc::not_found) return got;  // a missing pack may just have been rewritten
     WEFT_TRY(const PlacesPointer anew, this->places(manifest));
     return read_once(*anew, runs, kept);
   }

@@ -49,6 +49,7 @@ class BlobWriter : public BlobIndex {
   virtual Status put_manifest(const Digest& digest, const BlobPlace& place,
                               std::uint64_t length) = 0;  // no effect if no version needs the manifest
   virtual Status note(const PackVerdict& verdict) = 0;
+  virtual Status note_cached(PackId pack, bool cached) = 0;  // whether eviction may delete the pack
   virtual Status commit() = 0;
 };
 

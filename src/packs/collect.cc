@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "diskformat/dead_share.h"
 #include "diskformat/pack_names.h"
 #include "os/file_lock.h"
 #include "os/file_ops.h"
@@ -22,7 +23,6 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t kDeadShare = 5;  // a pack with more than 1 / 5 dead bytes is rewritten on every file system
 // If there are this many small packs of one kind, they are merged. A merged pack counts as small below kMergedMax. The
 // pack of one whole file has at least kWholeFileMin live bytes, so it is not merged and is still read as that file.
 constexpr std::size_t kSmallPacksMin = 16;
@@ -36,7 +36,8 @@ struct Kept {
   std::uint64_t listed = 0, live = 0;  // bytes
   std::uint64_t dead_blobs = 0;
   bool merged = false;  // by gc, or a pack of manifests
-  bool is_small() const { return live < (merged ? kMergedMax : kSmallLive); }
+  bool cached = false;  // evicted by itself, so it is not merged
+  bool is_small() const { return !cached && live < (merged ? kMergedMax : kSmallLive); }
   std::uint64_t dead() const { return listed - live; }
 };
 
@@ -48,6 +49,7 @@ Result<bool> is_there(const SafePath& file) {
 
 void add_to(RewriteGroup& group, const Kept& pack) {
   group.packs.push_back(pack.id);
+  group.cached = pack.cached;
   group.live_bytes += pack.live;
   group.dead_blobs += pack.dead_blobs;
   group.dead_bytes += pack.dead();
@@ -327,21 +329,23 @@ class Collector {
     return true;
   }
 
-  // A cached pack with live blobs is not rewritten, since the new pack would not be cached any more; eviction deletes
-  // cached packs. An unsynced pack is not rewritten either (unsynced.h).
+  // An unsynced pack is not rewritten (unsynced.h).
   void keep(const PackToc& toc, const JudgedPack& judged) {
     log_debug(LogCategory::gc, "pack {} stays: {} of {} blobs are needed", pack_name(toc.pack), judged.live.size(),
               toc.entries.size());
-    const Kept pack{toc.pack, total_bytes(toc.entries), total_bytes(judged.live),
+    const Kept pack{toc.pack,
+                    total_bytes(toc.entries),
+                    total_bytes(judged.live),
                     judged.unheld.size() + judged.unlisted.size(),
-                    toc.merged || kind_of_pack(toc.pack) == PackKind::manifests};
-    if (!toc.cached && toc.boot.empty()) kept_.push_back(pack);
-    leave(toc.pack, judged.open != 0 || (!toc.cached && pack.is_small()), pack.dead());
+                    toc.merged || kind_of_pack(toc.pack) == PackKind::manifests,
+                    toc.cached};
+    if (toc.boot.empty()) kept_.push_back(pack);
+    leave(toc.pack, judged.open != 0 || pack.is_small(), pack.dead());
   }
 
   bool is_worth_rewriting(const Kept& pack) {
     if (pack.dead() == 0) return false;
-    return context_.input.options.all || pack.dead() > pack.listed / kDeadShare || shares_blocks();
+    return context_.input.options.all || has_dead_share(pack.listed, pack.dead()) || shares_blocks();
   }
 
   // True if copies within this store share blocks. Then a rewritten pack takes no space for its shared blocks.

@@ -79,9 +79,10 @@ bool is_being_filled(const Packs& packs, PackId pack);
 // damage, and a .copy alone is what a lost .pack leaves.
 Status remove_pack(const PackDir& packs, PackId pack);
 
-// Packs whose live blobs are copied into one new pack.
+// Packs whose live blobs are copied into one new pack, which is cached if they are.
 struct RewriteGroup {
   std::vector<PackId> packs;
+  bool cached = false;
   std::uint64_t live_bytes = 0;
   std::uint64_t dead_blobs = 0, dead_bytes = 0;  // to be freed
 };

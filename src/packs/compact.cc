@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "diskformat/toc.h"
+#include "os/entries.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
 #include "packs/blob_check.h"
@@ -46,6 +47,7 @@ class Rewrite {
     const PackKind kind = kind_of_pack(group.packs.front());
     WEFT_TRY(fresh_, PackWriter::create(context_.packs.store_path(), temp->path(), kind));
     if (group.packs.size() > 1) fresh_->set_merged();
+    if (group.cached) WEFT_CHECK(cache_fresh());
     for (const PackId pack : group.packs) WEFT_CHECK(copy(pack));
     if (fresh_->empty()) return {};
     WEFT_CHECK(fresh_->sync());
@@ -55,12 +57,21 @@ class Rewrite {
   }
 
  private:
-  // Copies the live blobs of a pack. Leaves the pack out if it is gone, cached by now, or damaged; fsck repairs damage.
+  // Locks the new pack as one that is being filled, so that eviction leaves it alone until the index names all of it.
+  Status cache_fresh() {
+    cached_ = true;
+    fresh_->set_cached();
+    return lock_fd(fresh_->fd(), LockKind::exclusive, LockWait::no, fresh_->where());
+  }
+
+  // Copies the live blobs of a pack. Leaves the pack out if it is gone, if a publish has promoted it or a hand-over has
+  // made it cached since the plan, or if it is damaged; fsck repairs damage.
   Status copy(PackId pack) {
     auto toc = context_.packs.toc(pack);
-    if (!toc.ok() || toc->cached) return {};
+    if (!toc.ok() || toc->cached != cached_) return {};
     auto fd = open_file(context_.packs.pack_file(pack), O_RDONLY);
     if (!fd.ok()) return fd.error().code == Errc::not_found ? Status{} : Status{fd.error()};
+    WEFT_TRY(used_, stat_fd(fd->get(), "pack"));
     Status copied = copy_blobs(*toc, fd->get());
     if (!copied.ok() && (copied.error().code == Errc::corrupt || copied.error().code == Errc::io)) {
       log_warning("gc: {}", copied.error().message);
@@ -126,9 +137,16 @@ class Rewrite {
   Status place() {
     WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
     Status placed = fresh_->publish();
+    if (placed.ok()) keep_use();
     if (placed.ok()) placed = sync_directory(context_.packs.path());
     if (!placed.ok()) static_cast<void>(remove_pack(context_.packs, fresh_->id()));
     return placed;
+  }
+
+  // Eviction takes the packs first that were used longest ago; a rewrite is no use.
+  void keep_use() const {
+    const timespec times[] = {used_.st_atim, used_.st_mtim};
+    if (cached_) static_cast<void>(change_times(fresh_->fd(), times));
   }
 
   // Updates the index in batches and deletes the old packs. Between two batches the index names blobs in the new pack
@@ -140,7 +158,11 @@ class Rewrite {
     }
     WEFT_TRY(const std::unique_ptr<BlobWriter> lock, context_.index.write());
     WEFT_TRY(const std::uint64_t taken, lock->in_pack(fresh_->id()));
-    if (taken == 0) return remove_pack(context_.packs, fresh_->id());
+    if (taken == 0) {
+      WEFT_CHECK(lock->note_cached(fresh_->id(), false));
+      WEFT_CHECK(lock->commit());
+      return remove_pack(context_.packs, fresh_->id());
+    }
     WEFT_TRY(const struct stat st, stat_fd(fresh_->fd(), "pack"));
     context_.report.disk_bytes_freed += bytes_before_ - std::min(bytes_before_, allocated_bytes(st));
     return {};
@@ -152,6 +174,7 @@ class Rewrite {
   Result<std::size_t> replace_some(std::size_t first, std::size_t& pack) {
     WEFT_TRY(const std::unique_ptr<BlobWriter> index, context_.index.write());
     WEFT_CHECK(context_.unreaped.refresh(*index));
+    if (cached_ && first == 0) WEFT_CHECK(index->note_cached(fresh_->id(), true));  // a publish may promote it later
     std::vector<const OldPack*> empty;
     std::size_t at = first;
     const std::size_t end = first + limits::kBatchRows;
@@ -163,17 +186,20 @@ class Rewrite {
       for (; at < std::min(end, old.moves_end); ++at) WEFT_CHECK(move(*index, moves_[at], old));
       if (at < old.moves_end) break;
       WEFT_TRY(const std::uint64_t left, index->in_pack(old.id));
-      if (left == 0 && !busy) empty.push_back(&old);
+      if (left != 0 || busy) continue;
+      empty.push_back(&old);
+      if (cached_) WEFT_CHECK(index->note_cached(old.id, false));
     }
     WEFT_CHECK(index->commit());
     for (const OldPack* old : empty) WEFT_CHECK(remove(*old));
     return at;
   }
 
-  // True if the pack must stay: a fetch fills it, a publish relies on it, or it is gone or cached by now.
+  // True if the pack must stay. A fetch may fill it, a publish may rely on it or have promoted it, an eviction may have
+  // deleted it, or a hand-over may have made it cached.
   bool must_stay(PackId pack) const {
     const auto toc = context_.packs.toc(pack);
-    return !toc.ok() || toc->cached || is_busy(context_, *toc);
+    return !toc.ok() || toc->cached != cached_ || is_busy(context_, *toc);
   }
 
   // Points a row to the new pack or erases it. A blob that was dead when the pack was copied, and is needed again,
@@ -204,6 +230,8 @@ class Rewrite {
 
   const CollectContext& context_;
   std::unique_ptr<PackWriter> fresh_;
+  bool cached_ = false;  // the old pack and the new one
+  struct stat used_ {};  // of the last old pack
   std::vector<OldPack> old_;
   std::vector<Move> moves_;
   std::uint64_t bytes_before_ = 0;  // disk bytes of the deleted packs

@@ -79,6 +79,7 @@ class PackWriter {
   void list(const PackEntry& entry);          // a blob that is or will be written at entry.offset
   Status set_size(std::uint64_t size);
   void set_merged() { toc_.merged = true; }
+  void set_cached() { toc_.cached = true; }
   void set_boot(std::string boot) { toc_.boot = std::move(boot); }
   // Writes only to the page cache: sync() does not wait for the disk, and the .toc names this boot (unsynced.h). Call
   // before the first write().

@@ -17,6 +17,7 @@
 #include "registry/etcd_restore.h"
 #include "registry/members.h"
 #include "registry/mirror.h"
+#include "registry/node_records.h"
 #include "registry/own_registry.h"
 #include "registry/purges.h"
 #include "registry/reconciliation.h"
@@ -30,6 +31,7 @@ namespace {
 
 constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests in flight at shutdown
 constexpr auto kFirstTryMax = std::chrono::seconds(5);
+constexpr unsigned kDrainTries = 8;                    // the node itself puts its record every few minutes
 constexpr auto kMirrorMax = std::chrono::seconds(20);  // until a change committed in etcd is in the local store
 
 std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
@@ -50,17 +52,12 @@ Status check_kept_here(const Registry& registry, const VersionRow& row, const st
                            spec_of(row), name_of_node(registry, row.publisher))};
 }
 
-// A node that joins again at the same time puts its record again with the next lease or some minutes later.
-Status delete_record(OwnRegistry& own, const std::vector<KnownNode>& known, const std::string& node) {
-  const auto found = std::ranges::find(known, node, &KnownNode::node);
-  if (found == known.end()) return Error{Errc::not_found, fmt::format("the cluster knows no node {}", node)};
-  if (found->present) return Error{Errc::busy, fmt::format("{} is a member of the cluster", found->name)};
-  etcd::Txn txn;
-  txn.compares.push_back({{own.keys().member(node), {}}, etcd::Target::version, etcd::Relation::equal, 0});
-  txn.then.emplace_back(etcd::Delete{{own.keys().node(node), {}}});
-  WEFT_TRY(const etcd::TxnAnswer answer, own.change(std::move(txn)));
-  if (answer.succeeded) return {};
-  return Error{Errc::busy, fmt::format("{} has just come back to the cluster", found->name)};
+// Returns the model's next number in the local store; 0 if the store does not have the model.
+Result<std::uint64_t> next_number_of(Store& store, const std::string& model) {
+  WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
+  auto row = snapshot->model(model);
+  if (row.ok()) return row->next_number;
+  return row.error().code == Errc::not_found ? Result<std::uint64_t>(0) : std::move(row).error();
 }
 
 // The directory of a store by its inode, on one boot of one machine: a copy of the store differs, also on a machine
@@ -110,7 +107,7 @@ class ClusterRegistry final : public Registry {
     std::sort(wish.tags.begin(), wish.tags.end());
     wish.tags.erase(std::unique(wish.tags.begin(), wish.tags.end()), wish.tags.end());
     wish.relies = relied_on(*prepared);
-    WEFT_TRY(wish.number_min, next_number(request.model));
+    WEFT_TRY(wish.number_min, next_number_of(store_, request.model));
     if (asked.valid()) ahead = asked.get();
     auto decision = names_.publish(wish, std::move(ahead));
     // Without an answer the version may still get published: keep its content, for the mirror or for gc.
@@ -142,6 +139,7 @@ class ClusterRegistry final : public Registry {
                                     const Author& by) override {
     WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
     WEFT_TRY(const VersionRow row, version(std::string(model), number));
+    WEFT_CHECK(names_.check_unpurged(row));
     UndeleteWish wish;
     wish.by = at_this_node(by);
     wish.uid = row.uid;
@@ -220,9 +218,17 @@ class ClusterRegistry final : public Registry {
     return Clock::now() - begun;
   }
   std::vector<KnownNode> nodes() const override { return mirror_.nodes(); }
+  Status mark_drained(const std::string& node) override {
+    WEFT_CHECK(check_connected());
+    WEFT_CHECK(record_drain(own_, node));
+    WEFT_CHECK(catch_up(Clock::now() + kMirrorMax));
+    return {};
+  }
   Status forget_node(const std::string& node) override {
     WEFT_CHECK(check_connected());
-    return delete_record(own_, nodes(), node);
+    if (node != store_.cluster()->node) return delete_node_record(own_, nodes(), node);
+    membership_.end();
+    return delete_own_records(own_, node);
   }
   void set_key_proof(std::string proof) override { membership_.set_key_proof(std::move(proof)); }
   RegistryStatus status() const override {
@@ -323,14 +329,6 @@ class ClusterRegistry final : public Registry {
     if (row->latest == 0) return names_.recall(model, row->next_number, {});
     auto newest = (*snapshot)->version(row->id, row->latest);
     return newest.ok() ? names_.recall(model, row->next_number, *newest) : nullptr;
-  }
-
-  // Returns the model's next number in the local store; 0 if the store does not have the model.
-  Result<std::uint64_t> next_number(const std::string& model) {
-    WEFT_TRY(std::unique_ptr<Snapshot> snapshot, store_.snapshot());
-    auto row = snapshot->model(model);
-    if (row.ok()) return row->next_number;
-    return row.error().code == Errc::not_found ? Result<std::uint64_t>(0) : std::move(row).error();
   }
 
   Result<PublishOutcome> outcome_of(const PublishDecision& decision, const PreparedPublish& prepared,

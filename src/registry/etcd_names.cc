@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/plain_text.h"
+#include "base/text.h"
 #include "os/sys.h"
 #include "registry/etcd_facts.h"
 #include "weft/names.h"
@@ -261,6 +262,29 @@ Status EtcdNames::check_uncollected(const VersionRow& row, const etcd::RangeAnsw
   return Error{Errc::absent, fmt::format("{}: the origin has freed its content", spec_of(row))};
 }
 
+Status EtcdNames::check_unpurged(const VersionName& name, const Author& remover, const etcd::RangeAnswer& purge) const {
+  if (purge.items.empty()) return {};
+  const etcd::KeyValue& item = purge.items[0];
+  WEFT_TRY(const RegistryMoment moment, open_moment(item.value, bound(item.key)));
+  const std::string spec = spec_of(name.model, name.number), when = utc_time(moment.time_ns);
+  if (remover.user.empty()) return Error{Errc::absent, fmt::format("{}: it was purged at {}", spec, when)};
+  return Error{Errc::absent, fmt::format("{}: it was purged at {}, and removed by {} on node {}", spec, when,
+                                         remover.user, remover.node)};
+}
+
+Status EtcdNames::check_unpurged(const VersionRow& version) {
+  const VersionName name{version.model_name, version.number};
+  const std::string gone = keys_.tombstone(name.model, name.number);
+  etcd::Txn read;
+  read.then.emplace_back(query_of(gone));
+  read.then.emplace_back(query_of(keys_.purge(name.model, name.number)));
+  WEFT_TRY(const etcd::TxnAnswer now, client_.txn(read));
+  if (now.ranges[0].items.empty()) return {};  // it is live
+  WEFT_TRY(const RegistryTombstone tombstone, open_tombstone(now.ranges[0].items[0].value, bound(gone)));
+  WEFT_CHECK(check_uid(tombstone.version.version, name.model, name.number, version.uid));
+  return check_unpurged(name, tombstone.version.removed_by, now.ranges[1]);
+}
+
 // Returns nothing after a lost race. The new state has a later time than the removal, so that every node knows which
 // came last.
 Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& model, std::uint64_t number,
@@ -273,7 +297,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   read.then.emplace_back(query_of(key));
   read.then.emplace_back(RangeQuery{keys_.tags_of(model), kTagsReadMax, 0, false, false});
   read.then.emplace_back(query_of(keys_.collection()));
-  read.then.emplace_back(query_of(keys_.purge(model, number), true));
+  read.then.emplace_back(query_of(keys_.purge(model, number)));
   WEFT_TRY(etcd::TxnAnswer now, client_.txn(read));
   if (now.ranges[0].items.empty()) {
     if (now.ranges[1].items.empty()) return no_version(model, number);
@@ -287,8 +311,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   WEFT_CHECK(check_uid(row, model, number, wish.uid));
   if (version.tree_nodes == kTreeUnknown)
     return Error{Errc::absent, fmt::format("{}: it was removed in an earlier registry", spec_of(model, number))};
-  if (!now.ranges[4].items.empty())
-    return Error{Errc::absent, fmt::format("{}: it was purged", spec_of(model, number))};
+  WEFT_CHECK(check_unpurged({model, number}, version.removed_by, now.ranges[4]));
   if (wish.from_origin) WEFT_CHECK(check_uncollected(row, now.ranges[3]));
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));

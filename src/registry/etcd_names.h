@@ -86,6 +86,8 @@ class EtcdNames {
   // `relies`. Errc::absent: with `from_origin`, a collection of the origin has freed the
   // content, or may have; or the version was purged.
   Result<UndeleteDecision> undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish);
+  // Errc::absent: the removed version was purged. The message says when, and who removed it.
+  Status check_unpurged(const VersionRow& version);
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number, const Uuid& uid = {});
@@ -103,6 +105,7 @@ class EtcdNames {
   Result<std::optional<std::uint64_t>> try_undelete(const std::string& model, std::uint64_t number,
                                                     const UndeleteWish& wish, UndeletedVersion& done, bool may_be_done);
   Status check_uncollected(const VersionRow& row, const etcd::RangeAnswer& collection) const;
+  Status check_unpurged(const VersionName& name, const Author& remover, const etcd::RangeAnswer& purge) const;
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,

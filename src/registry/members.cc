@@ -66,7 +66,7 @@ std::vector<KnownNode> MemberList::nodes() const {
     if (!known.member) continue;
     KnownNode& one = out[node];
     if (one.first_ns == 0) one.first_ns = known.member->since_ns;
-    one = {node, known.member->name, known.member->address, one.first_ns, now_ns(), true};
+    one = {node, known.member->name, known.member->address, one.first_ns, now_ns(), true, one.drained_ns};
   }
   std::vector<KnownNode> list;
   for (auto& [node, one] : out) list.push_back(std::move(one));
@@ -128,20 +128,24 @@ Status Membership::put(const Member& self, std::uint64_t lease, std::uint64_t re
   return {};
 }
 
-// Puts the record of this node. The first put after the start keeps the time when the node first joined.
+// Puts the record of this node. It keeps the time when the node first joined and, except for the first put after the
+// start, that of a drain, which another node records.
 Status Membership::put_record(const Member& self) {
   const std::string key = keys_.node(self.node);
   KnownNode record{self.node, self.name, self.address, record_.first_ns, now_ns()};
-  if (record_.node.empty()) {
-    WEFT_TRY(const etcd::RangeAnswer answer, client_.range({{key, {}}, 0, 0, false, false}));
-    if (!answer.items.empty())
-      if (const auto before = open_node(answer.items[0].value, keys_.bound(key)); before.ok())
-        record.first_ns = before->first_ns;
-    if (record.first_ns == 0) record.first_ns = record.last_ns;
-  }
+  WEFT_TRY(const etcd::RangeAnswer answer, client_.range(etcd::query_of(key)));
+  if (!answer.items.empty())
+    if (const auto before = open_node(answer.items[0].value, keys_.bound(key)); before.ok()) {
+      record.first_ns = before->first_ns;
+      if (!record_.node.empty()) record.drained_ns = before->drained_ns;
+    }
+  if (record.first_ns == 0) record.first_ns = record.last_ns;
   etcd::Txn txn;
+  const std::uint64_t revision = answer.items.empty() ? 0 : answer.items[0].mod_revision;
+  txn.compares.push_back({{key, {}}, etcd::Target::mod_revision, etcd::Relation::equal, revision});
   txn.then.emplace_back(etcd::Put{key, seal(record, keys_.bound(key)), 0});
-  WEFT_CHECK(client_.txn(txn));
+  WEFT_TRY(const etcd::TxnAnswer put, client_.txn(txn));
+  if (!put.succeeded) return Error{Errc::busy, fmt::format("{}: it has changed meanwhile", key)};
   record_ = std::move(record);
   return {};
 }

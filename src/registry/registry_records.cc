@@ -81,6 +81,7 @@ template <class F>
 void fields(F& f, KnownNode& m) {
   using T = wire::Node;
   f(T::VT_NAME, m.name)(T::VT_ADDRESS, m.address)(T::VT_FIRST_NS, m.first_ns)(T::VT_LAST_NS, m.last_ns);
+  f(T::VT_DRAINED_NS, m.drained_ns);
 }
 
 template <class F>

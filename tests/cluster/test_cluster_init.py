@@ -87,6 +87,11 @@ class Site:
         return sorted(peer["name"] for peer in
                       json.loads(self.weft("peers", "--json", "--store", self.store).stdout)["peers"])
 
+    def known(self):
+        """The nodes that the cluster knows, absent ones too."""
+        return sorted(node["name"] for node in
+                      json.loads(self.weft("node", "list", "--json", "--store", self.store).stdout)["nodes"])
+
     def pids(self):
         return [int(path.read_text()) for path in sorted((self.directory / "run").glob("*.pid"))]
 
@@ -419,11 +424,13 @@ def test_leave(sites):
     assert "has left the cluster" in second.cluster("leave").stdout
     assert os.listdir(second.directory) == ["store"]
     wait_until(lambda: first.peers() == ["n1", "n3"], seconds_max=60 * PATIENCE)
+    assert first.known() == ["n1", "n3"]
     third.publish("org/m")
     assert_refused(third.cluster("leave", check=False), "no origin", "--force")
     third.cluster("leave", "--force")
     assert_refused(third.cluster("leave", check=False), "cluster.setup")
     wait_until(lambda: first.peers() == ["n1"], seconds_max=60 * PATIENCE)
+    assert first.known() == ["n1"]
     first.cluster("leave")
     assert os.listdir(first.directory) == ["store"]
 

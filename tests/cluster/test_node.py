@@ -3,7 +3,7 @@ import pytest
 
 from clusterlib import can_make_networks
 from nodes import SECONDS_MAX, Cluster
-from weftlib import random_tensors, wait_until, write_model
+from weftlib import files_below, random_tensors, wait_until, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
 
@@ -38,6 +38,24 @@ def test_drain_to_peers_and_remove(three, cluster, tmp_path):
     wait_until(lambda: name not in nodes_of(second), seconds_max=SECONDS_MAX)
     assert second.knows("a@1")
     second.holds("a@1")
+
+
+def test_copies_on_drained_nodes_do_not_count(three, cluster, tmp_path):
+    last = three[2]
+    by_name = {node.directory.name: node for node in three}
+    source = model(tmp_path, "d")
+    cluster.publish(last, source, "d")
+    (second,) = three[0].store.json("node", "drain", last.directory.name)["to"]
+    report = three[0].store.json("node", "drain", second)
+    (third,) = set(by_name) - {second, last.directory.name}
+    assert report["versions"] == 1 and report["to"] == [third]
+    last.daemon.stop()
+    by_name[second].daemon.stop()
+    by_name[third].store.weft("export", "d@1", tmp_path / "back")
+    assert files_below(tmp_path / "back") == files_below(source)
+    last.daemon.start()  # in service again
+    by_name[second].daemon.start()
+    wait_until(lambda: last.store.weft("node", "drain", third, check=False).returncode == 0, seconds_max=SECONDS_MAX)
 
 
 def test_remove_gives_up_versions_with_force_only(three, cluster, tmp_path):

@@ -67,13 +67,13 @@ def test_what_removed_versions_alone_needed_goes(origin, tmp_path):
 
 
 def test_publishes_beside_collections_lose_nothing(origin, tmp_path):
-    """Each version shares tensors with a removed one, or is a removed one once more. A collection that meets a removal
-    of a version that is not at the origin yet fails, and the next one goes on."""
+    """Each version shares tensors with a removed one, or is a removed one once more. Packs of removed versions are
+    rewritten meanwhile, because the shared tensors are needed."""
     one, two = origin.some(2)
     origin.publish(one, source(tmp_path / "first", "first"), "first")
     one.store.weft("stage-out")
     wait_until(lambda: two.knows("first@1"), seconds_max=SECONDS_MAX)
-    collecting = subprocess.Popen(["sh", "-c", 'while :; do "$@" || sleep 0.1; done', "sh", *map(str, (
+    collecting = subprocess.Popen(["sh", "-c", 'while :; do "$@" || exit 1; done', "sh", *map(str, (
         WEFT, "--store", two.store.path, "gc", "--origin", "--grace", "0s", "-q"))], env=environment())
     models = {}
     try:
@@ -98,6 +98,27 @@ def test_publishes_beside_collections_lose_nothing(origin, tmp_path):
     assert_origin_has(origin, models, tmp_path / "back")
     assert collected(two, "--grace", "0s")["versions"] == len(models)
     assert_origin_has(origin, models, tmp_path / "again")
+
+
+def test_a_partly_dead_pack_is_rewritten(origin, tmp_path):
+    one, two = origin.some(2)
+    shared = random_tensors(2, 1 << 18, seed="shared", prefix="both")
+    origin.publish(one, source(tmp_path / "old", "old", shared), "old")
+    (old,) = {path for path in (origin.origin / "packs").glob("*.pack") if path.stat().st_size > 1 << 20}
+    origin.publish(one, source(tmp_path / "new", "new", shared), "new")
+    one.store.weft("rm", "old@1")
+    one.store.weft("stage-out")
+    before = sum(path.stat().st_blocks for path in (origin.origin / "packs").iterdir())
+    assert collected(two, "--grace", "0s", "--dry-run")["packs_rewritten"] == 1 and old.exists()
+    done = collected(two, "--grace", "0s")
+    assert done["packs_rewritten"] == 1 and done["dead_bytes"] < 100 and not old.exists()  # a short text
+    after = sum(path.stat().st_blocks for path in (origin.origin / "packs").iterdir())
+    assert before - after > 2 * (240 << 10) / 512  # two tensors of 256 KiB
+    two.store.weft("prefetch", "new@1")
+    two.store.assert_sound()
+    assert_origin_has(origin, {"new@1": tmp_path / "new"}, tmp_path / "back")
+    assert collected(two, "--grace", "0s")["packs_rewritten"] == 0
+    assert one.store.json("fsck", "--origin")["clean"]
 
 
 def test_killed_collections_are_completed_later(origin, tmp_path):
@@ -189,21 +210,28 @@ def test_a_purged_version_goes_everywhere_and_from_an_absent_node_when_it_comes_
         node.store.weft("prefetch", "alone@1")
     three.daemon.kill()
     wait_until(lambda: len(two.daemon.ask("peers")["peers"]) == 2, seconds_max=SECONDS_MAX)
-    before = {node: sum(path.stat().st_blocks for path in (node.store.path / "packs").iterdir()) for node in (one,)}
+    before = {node: sum(path.stat().st_blocks for path in (node.store.path / "packs").iterdir()) for node in (one, three)}
     report = two.store.json("rm", "--purge", "gone@1", "alone@1")
     assert report["purged"] == [{"model": name, "version": 1} for name in ("gone", "alone")] and report["problems"] == []
     assert report["shared_with"] == [{"model": "kept", "version": 1}]
     assert report["nodes"] == ["node1"] and report["absent"] == ["node3"]
-    assert report["origin_bytes_freed"] > 0
+    assert report["origin_bytes_freed"] > 0 and report["origin_dead_bytes"] == 0
 
     def freed(node):
         return sum(path.stat().st_blocks for path in (node.store.path / "packs").iterdir()) < before[node]
 
     wait_until(lambda: freed(one), seconds_max=SECONDS_MAX)
+    assert not freed(three)
     three.daemon.start()
     wait_until(lambda: not three.knows("gone@1"), seconds_max=SECONDS_MAX)
+    wait_until(lambda: freed(three), seconds_max=SECONDS_MAX)
+    three.daemon.kill()
+    three.daemon.start()
+    wait_until(lambda: three.daemon.status()["registry"]["connected"], seconds_max=SECONDS_MAX)
     for node in (one, two, three):
-        assert node.store.weft("undelete", "gone@1", check=False).returncode == 1
+        failed = node.store.weft("undelete", "gone@1", check=False)
+        assert failed.returncode == 1 and failed.stderr.count("\n") == 1
+        assert "gone@1: it was purged at 2" in failed.stderr and failed.stderr.endswith("by root on node node2\n")
         node.store.assert_sound()
     assert two.store.json("rm", "--purge", "gone@1", "alone@1")["purged"] == report["purged"]  # again, as after a failure
     assert_origin_has(origin, {"kept@1": kept}, tmp_path / "back")

@@ -121,6 +121,7 @@ class MemoryIndex final : public IndexAccess {
     Result<std::vector<NotedPack>> queued(PackId, std::size_t) override { return std::vector<NotedPack>(); }
     Result<std::vector<NotedPack>> left_dead(PackId, std::size_t) override { return std::vector<NotedPack>(); }
     Status note(const PackVerdict&) override { return {}; }
+    Status note_cached(PackId, bool) override { return {}; }
     Status put(const ContentId& id, const BlobPlace& place) override {
       mine().places[id] = place;
       return {};

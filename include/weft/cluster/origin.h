@@ -58,6 +58,7 @@ struct OriginGcReport {
   std::uint64_t manifests_freed = 0;
   std::uint64_t packs = 0, dead_bytes = 0;  // kept packs, and the bytes of their dead blobs
   std::uint64_t unfinished_freed = 0;       // files that writers left unfinished
+  std::uint64_t packs_rewritten = 0;        // packs whose needed blobs were copied to new packs
 };
 
 // Result of a check of an origin (origin/check.h).

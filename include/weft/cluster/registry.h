@@ -50,6 +50,7 @@ struct KnownNode {
   std::uint64_t first_ns = 0;  // when it first joined, by its clock
   std::uint64_t last_ns = 0;   // when it was last seen, some minutes late if it did not end by itself; by its clock
   bool present = false;
+  std::uint64_t drained_ns = 0;  // when a drain of it began; 0: none did since its weftd started
   bool operator==(const KnownNode&) const = default;
 };
 
@@ -215,7 +216,13 @@ class Registry : public FlushRecords {
   virtual Result<std::chrono::nanoseconds> probe() { return std::chrono::nanoseconds(0); }
   // Present and absent nodes, by node, from the watch, so the call needs no message. Without a cluster there are none.
   virtual std::vector<KnownNode> nodes() const { return {}; }
-  // Deletes the record of an absent node. Errc::busy: the node is present. Errc::not_found: there is no such node.
+  // Records that the node is drained, until its weftd starts again. Afterwards nodes() of this node shows all earlier
+  // records of this kind. Errc::not_found: there is no such node.
+  virtual Status mark_drained(const std::string& /*node*/) {
+    return Error{Errc::unsupported, "this node belongs to no cluster"};
+  }
+  // Deletes the record of an absent node, or of this one, which leaves the cluster. Errc::busy: the node is present.
+  // Errc::not_found: there is no such node.
   virtual Status forget_node(const std::string& node);
   // Announces another Member::key_proof of this node. Returns at once: the other nodes see it when etcd has it, and
   // without a cluster nobody does.

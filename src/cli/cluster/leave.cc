@@ -41,6 +41,7 @@ class ClusterLeaveCommand final : public Command {
     WEFT_TRY(const setup::SetupRecord record, setup::read_record(places));
     context.store_option = places.store;
     if (!force_ && record.finished) WEFT_CHECK(check_needed(context, record));
+    if (const Status left = leave_registry(context); !left.ok() && !force_) return left.error();
     if (!record.peer_url.empty())
       if (const Status left = leave_etcd(places, record); !left.ok() && !force_) return left.error();
     WEFT_CHECK(setup::remove_setup(places));
@@ -54,6 +55,14 @@ class ClusterLeaveCommand final : public Command {
   }
 
  private:
+  // The cluster forgets this node. A store without a cluster is known to none.
+  static Status leave_registry(const Context& context) {
+    WEFT_TRY(const auto daemon, context.daemon());
+    if (!daemon) return {};
+    const auto left = call_daemon<Nothing>(context, *daemon, "node_leave", Nothing{});
+    return left.ok() || left.error().code == Errc::unsupported ? Status{} : Status{left.error()};
+  }
+
   // Removes the etcd of this node from the members while it runs: the remaining members then need fewer for a quorum.
   static Status leave_etcd(const setup::Places& places, const setup::SetupRecord& record) {
     etcd::Client client(setup::member_options(places, record.endpoints));

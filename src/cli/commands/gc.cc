@@ -28,7 +28,8 @@ constexpr CommandInfo kGcInfo = {
         "\n"
         "With --origin, weftd frees packs and manifests at the cluster's origin instead. A\n"
         "removed version keeps its content there for the grace period, 7 days by default,\n"
-        "so that `weft undelete` can bring it back. All nodes may publish meanwhile.\n",
+        "so that `weft undelete` can bring it back. All nodes may publish meanwhile. A pack\n"
+        "that is rewritten there stays for the grace period too: readers may use it.\n",
     .examples =
         "weft gc --dry-run\n"
         "weft gc\n"
@@ -41,7 +42,7 @@ constexpr CommandInfo kGcInfo = {
         " assembled_bytes_removed, drafts: [{path, bytes, unwritten_seconds}],\n"
         " undecided: [{version, problem, command}]}\n"
         "with --origin: {dry_run, versions, versions_in_grace, packs_freed, bytes_freed,\n"
-        " manifests_freed, packs, dead_bytes, unfinished_freed}\n",
+        " manifests_freed, packs, dead_bytes, unfinished_freed, packs_rewritten}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
 
@@ -105,6 +106,9 @@ class GcCommand final : public Command {
       context.print("{} removed within the grace period, kept\n", count_of(report.versions_in_grace, "version"));
     if (report.dead_bytes > 0)
       context.print("{} of dead bytes stay in packs that versions need\n", human_bytes(report.dead_bytes));
+    if (report.packs_rewritten > 0)
+      context.print("{} {} that {} partly dead\n", gc_.dry_run ? "would rewrite" : "rewrote",
+                    count_of(report.packs_rewritten, "pack"), report.packs_rewritten == 1 ? "was" : "were");
     if (report.unfinished_freed > 0)
       context.print("{} {} that a writer left\n", gc_.dry_run ? "would delete" : "deleted",
                     count_of(report.unfinished_freed, "unfinished file"));

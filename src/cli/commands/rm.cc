@@ -142,7 +142,7 @@ class RmCommand final : public Command {
       context.print("freed {} on this node and {} at the origin\n", human_bytes(report.bytes_freed),
                     human_bytes(report.origin_bytes_freed));
     if (report.origin_dead_bytes > 0)
-      context.print("{} of dead bytes stay at the origin, in packs that other versions need\n",
+      context.print("{} of dead bytes stay at the origin, in packs that could not be rewritten\n",
                     human_bytes(report.origin_dead_bytes));
     if (!report.nodes.empty()) context.print("other nodes that free it now: {}\n", joined(report.nodes, ", "));
     if (!report.absent.empty())

@@ -105,6 +105,9 @@ class TxnBlobWriter final : public TxnReads<BlobWriter> {
   Status note(const PackVerdict& verdict) override {
     return run([verdict](Txn& txn) { return note_verdict(txn, verdict); });
   }
+  Status note_cached(PackId pack, bool cached) override {
+    return run([=](Txn& txn) { return cached ? put_note(txn, kCached, pack) : erase_note(txn, kCached, pack); });
+  }
   Status commit() override {
     WEFT_CHECK(run(bump_sequence));
     for (;;) {

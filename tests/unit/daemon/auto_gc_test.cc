@@ -74,6 +74,24 @@ TEST_CASE("a version that was undeleted is not held any more") {
   CHECK(node.gc.held().versions == 1);
 }
 
+TEST_CASE("gc that fails after it has reaped a purged version rewrites all packs the next time") {
+  Collected node;
+  node.purged = true;
+  node.fails = true;
+  node.gc.start();
+  CHECK(node.time.next_pause() == 60s);
+  CHECK(node.runs == 1);
+  node.purged = false;
+  node.fails = false;
+  node.time.pass(60s);
+  CHECK(node.time.next_pause() == 100s);
+  CHECK(node.runs == 2);
+  CHECK(node.all);
+  node.time.pass(100s);
+  CHECK(node.time.next_pause() == 100s);
+  CHECK_FALSE(node.all);
+}
+
 TEST_CASE("a purged version is not held, and gc rewrites all packs at once, and once only") {
   Collected node;
   node.gc.removed(7, VersionHold());

@@ -26,6 +26,7 @@ struct Checked final : CollectionOrder, RepairSource {
     WEFT_TRY(const auto reader, node.store->open_manifest(row.manifest));
     return std::vector<std::byte>(reader->bytes().begin(), reader->bytes().end());
   }
+  Result<bool> is_live(const VersionRow&) override { return true; }
   OriginCollection latest() override { return {}; }
   Status announce(const OriginCollection& /*next*/) override { return {}; }
   Result<OpenPlace> blob(const ContentId& id, bool /*damaged*/, Progress& /*progress*/) override {

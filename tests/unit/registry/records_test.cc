@@ -248,7 +248,7 @@ TEST_CASE("records: intact records with impossible facts are refused") {
   }
   CHECK_FALSE(open_member(seal(Member{"", "\n", "", "", 0}, "k"), "k").ok());
   const ClaimHolder holder{kNode, "host", 9};
-  const KnownNode node{"", "host", "ofi+tcp://10.0.0.1:7", 5, 6, false};
+  const KnownNode node{"", "host", "ofi+tcp://10.0.0.1:7", 5, 6, false, 7};
   CHECK(open_node(seal(node, "k/1"), "k/1").value() == node);
   CHECK_FALSE(open_node(seal(node, "k/1"), "k/2").ok());
   CHECK_FALSE(open_node(seal(KnownNode{"", "\n"}, "k"), "k").ok());

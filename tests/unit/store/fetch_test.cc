@@ -381,6 +381,35 @@ TEST_CASE("a rebuild takes from assembled files only what this node must have") 
   CHECK(test.store->open_blob(content_id(2)).error().code == Errc::absent);
 }
 
+TEST_CASE("gc rewrites a cached pack with dead blobs into a cached pack") {
+  TestCluster test;
+  know_two(*test.store);
+  const PackId old = fetch(*test.store, {1, 2, 3});
+  const auto reader = must(test.store->open_blob(content_id(1)));
+  set_age(pack_path(test.path, old), 100);
+  fetch(*test.store, {4});
+  const CachedPack before = must(test.store->cache().cached_packs()).front();
+  REQUIRE(before.id == old);
+  mirror(*test.store, {tombstone(record("a", 1, {{1, 2}, {3}}), 1)}, 2);
+  CHECK(must(test.store->gc({false, 2}, no_progress())).packs_compacted == 1);
+  const std::vector<CachedPack> packs = must(test.store->cache().cached_packs());
+  REQUIRE(packs.size() == 2);
+  CHECK(packs.front().id != old);
+  CHECK(packs.front().used_ns == before.used_ns);
+  CHECK(must(read_toc_of(test.path, packs.front().id)).cached);
+  CHECK(must(read_toc_of(test.path, packs.front().id)).entries.size() == 1);
+  CHECK_FALSE(stat_file(pack_path(safe(test.path), old)).ok());
+  CHECK(reads_well(*test.store, 3));
+  CHECK(reads_well(*test.store, 4));
+  CHECK(test.store->open_blob(content_id(1)).error().code == Errc::not_found);
+  std::vector<std::byte> bytes(content_id(1).length);
+  must(read_exact(reader.pack->fd(), reader.offset, bytes, "pack"));  // an open pack keeps its bytes
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  CHECK(must(test.store->cache().evict({})).packs == 2);
+  CHECK(test.store->open_blob(content_id(3)).error().code == Errc::absent);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+}
+
 TEST_CASE("gc makes room in cached packs, and takes no cached pack for its own") {
   TestCluster test;
   std::vector<MirrorChange> changes;

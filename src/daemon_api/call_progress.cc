@@ -1,4 +1,4 @@
-#include "daemon/call_progress.h"
+#include "daemon_api/call_progress.h"
 
 #include "daemon_api/control_messages.h"
 
