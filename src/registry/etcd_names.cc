@@ -23,8 +23,6 @@ using etcd::Target;
 constexpr auto kNamesPause = std::chrono::milliseconds(50);    // after a lost answer
 constexpr std::size_t kTagsAtOnce = limits::kRegistryTagsMax;  // tags deleted by one transaction
 constexpr std::uint64_t kTagsReadMax = 10'000;
-// Inode numbers of a tombstone that was restored from an origin (origin/restore_origin.cc), which does not know them.
-constexpr std::uint64_t kTreeUnknown = 1;
 
 Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
@@ -162,7 +160,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view mo
   WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
   if (!now) return std::optional(item.mod_revision);
   version.version = *now;
-  return own_.put_again(model, number, version, item.mod_revision);
+  return own_.put_again(key, seal(version, bound(key)), item.mod_revision);
 }
 
 Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t number, const DescriptionChange& change,

@@ -227,13 +227,11 @@ Result<std::uint64_t> OwnRegistry::barrier(std::string_view node, std::string_vi
   return answer.header.revision;
 }
 
-Result<std::optional<std::uint64_t>> OwnRegistry::put_again(std::string_view model, std::uint64_t number,
-                                                            const MirroredVersion& version, std::uint64_t revision) {
-  const std::string key = keys_.version(model, number);
-  std::vector<std::byte> value = seal(version, keys_.bound(key));
+Result<std::optional<std::uint64_t>> OwnRegistry::put_again(const std::string& key, std::vector<std::byte> value,
+                                                            std::uint64_t revision) {
   if (value.size() > limits::kRegistryRecordMax)
-    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
-                                            spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
+    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}", keys_.bound(key),
+                                            value.size(), limits::kRegistryRecordMax)};
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});

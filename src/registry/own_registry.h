@@ -60,9 +60,10 @@ class OwnRegistry {
   // Puts `value`, which must be unique, as the barrier of `node`, this node. Returns the revision, which is newer than
   // all earlier commits; the watch receives it.
   Result<std::uint64_t> barrier(std::string_view node, std::string_view value);
-  // Puts the key of a live version again, unless it has changed since `revision`: then returns nothing.
-  Result<std::optional<std::uint64_t>> put_again(std::string_view model, std::uint64_t number,
-                                                 const MirroredVersion& version, std::uint64_t revision);
+  // Puts the key of a version again, live or removed, unless it has changed since `revision`: then returns nothing.
+  // Errc::invalid: the value is too large.
+  Result<std::optional<std::uint64_t>> put_again(const std::string& key, std::vector<std::byte> value,
+                                                 std::uint64_t revision);
 
   // The newest head that this node has seen of a model that it publishes.
   struct KnownHead {

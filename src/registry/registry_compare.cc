@@ -11,17 +11,12 @@
 #include "weft/store/walk.h"
 
 namespace weft {
-namespace {
-
-// Time of the last removal or undelete: the state with the larger one is true.
-std::uint64_t decided_ns(const VersionRow& row) {
-  return row.removed ? row.removed_ns : row.undeleted_ns;
+bool is_decided_later(const VersionRow& one, const VersionRow& other) {
+  const auto order = [](const VersionRow& row) {
+    return std::pair(row.removed ? row.removed_ns : row.undeleted_ns, row.removed);
+  };
+  return order(one) > order(other);
 }
-
-// Inode numbers of a version whose content this node has freed or never had.
-constexpr std::uint64_t kNodesUnknown = 1;
-
-}  // namespace
 
 std::size_t Lacking::count() const {
   const std::size_t changes = versions.size() + tags.size();
@@ -41,16 +36,18 @@ void Lacking::leave_out(const Impossible& impossible) {
   std::erase_if(tags, [&](const auto& one) { return impossible.tags.contains({one.model, one.name}); });
 }
 
-// Compares two states of one version, and marks the item if there is nothing to apply.
+// Compares two states of one version, and marks the item if there is nothing to apply. Each may be later in one of the
+// two: removed or live, and the description.
 RegistryCompare::Has RegistryCompare::compare_state(const VersionRow& row, const MirroredVersion& said,
-                                                    RegistryList::Item& item) const {
+                                                    RegistryList::Item& item) {
   const VersionRow& there = said.version;
-  const bool decided_later = row.removed != there.removed && decided_ns(row) > decided_ns(there);
-  const bool described_later = !row.removed && !there.removed && row.described_ns > there.described_ns;
-  const bool same = row.removed == there.removed && (row.removed || row.described_ns >= there.described_ns);
+  const bool same_state = row.removed == there.removed || is_decided_later(row, there);
+  const bool same_text = there.removed || row.described_ns >= there.described_ns;
   item.here = there.removed;
-  item.known = item.moves == 0 && (same || decided_later);
-  return decided_later || described_later ? Has::less : Has::all;
+  item.known = item.moves == 0 && same_state && same_text;
+  const bool less = is_decided_later(row, there) || row.described_ns > there.described_ns;
+  if (less && !row.removed && !is_decided_later(there, row)) lacking_live_.insert(row.uid);
+  return less ? Has::less : Has::all;
 }
 
 // Looks for the version under its number, and then under its identity. Sets its number in the registry.
@@ -63,6 +60,7 @@ RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t&
     return said->version.manifest == row.manifest ? compare_state(row, *said, *item) : Has::unreadable;
   item = list_.find(row.model_name, row.uid);
   said = item == nullptr ? std::nullopt : version_in(keys_, *item);
+  if (!said && !row.removed) lacking_live_.insert(row.uid);
   if (!said) return Has::nothing;
   item->moves = row.number;
   number = lacking_.moved[{row.model_name, row.number}] = said->version.number;
@@ -71,7 +69,7 @@ RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t&
 
 Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row) const {
   MirroredVersion version;
-  version.tree_nodes = kNodesUnknown;
+  version.tree_nodes = kTreeUnknown;
   WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
   if (const auto local = snapshot->local(row.id); local.ok() && local->ino_count != 0)
     version.tree_nodes = local->ino_count;
@@ -135,7 +133,6 @@ Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
     const Has has = look(row, number);
     row.number = number;
     if (has != Has::less && has != Has::nothing) return {};
-    if (!row.removed) lacking_live_.insert(row.uid);
     rows_.push_back(std::move(row));
     return {};
   }));
@@ -192,7 +189,6 @@ Result<Lacking> RegistryCompare::compare(std::span<const MirrorChange> changes) 
       const std::uint64_t next_number = lacks.version.number + 1;
       const Has has = look(version->version, lacks.version.number);
       if (has != Has::less && has != Has::nothing) continue;
-      if (!lacks.version.removed) lacking_live_.insert(lacks.version.uid);
       note_ahead(lacks.version.model_name, {next_number, lacks.version.time_ns});
       lacking_.versions.push_back(std::move(lacks));
     } else if (const auto* tag = std::get_if<MirroredTag>(&change)) {

@@ -43,6 +43,9 @@ struct Lacking {
   std::string text() const;  // "3 changes, such as a@2"
 };
 
+// True if `one` is a later state of a version than `other`: removed or live. The state with the larger time is true.
+bool is_decided_later(const VersionRow& one, const VersionRow& other);
+
 class RegistryCompare {
  public:
   explicit RegistryCompare(RegistryList& list) : list_(list), keys_(list.keys()) {}
@@ -55,7 +58,7 @@ class RegistryCompare {
  private:
   enum class Has : std::uint8_t { all, less, nothing, unreadable };  // of the registry about a version
   Has look(const VersionRow& row, std::uint64_t& number);
-  Has compare_state(const VersionRow& row, const MirroredVersion& said, RegistryList::Item& item) const;
+  Has compare_state(const VersionRow& row, const MirroredVersion& said, RegistryList::Item& item);
   void note_ahead(const std::string& model, const Lacking::Ahead& wanted);
   Status compare_model(Store& store, const ModelRow& model);
   Status compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags);
@@ -68,7 +71,7 @@ class RegistryCompare {
   const RegistryKeys& keys_;
   Lacking lacking_;
   std::vector<VersionRow> rows_;  // of the store, with their numbers in the registry: for lacking_.versions
-  std::set<Uuid> lacking_live_;
+  std::set<Uuid> lacking_live_;   // of them, those that will be live
 };
 
 }  // namespace weft

@@ -22,6 +22,9 @@ namespace weft {
 // generations and a history; versions and purges have identities; tags of removed versions keep their keys
 inline constexpr std::uint32_t kRegistryFormat = 16;
 
+// Inode numbers of a tombstone whose writer did not know them: an origin, or a node that had freed the content.
+inline constexpr std::uint64_t kTreeUnknown = 1;
+
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
   std::string cluster;  // its uuid
