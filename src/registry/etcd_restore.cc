@@ -68,7 +68,8 @@ Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion
   return now;
 }
 
-// Returns `there` with what `version` has later, but as live or removed as `there` is.
+// Returns the registry's record `there` with the later description and the later time of the node's `version`. The
+// record stays live, or removed.
 MirroredVersion EtcdRestore::joined(const MirroredVersion& version, MirroredVersion there) {
   const VersionRow& row = version.version;
   VersionRow& known = there.version;
@@ -223,7 +224,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     const auto merged = merge(version, listed, heads[name.model]);
     if (!merged.ok() && !is_permanent(merged.error())) return merged.error();
     if (!merged.ok()) {
-      impossible.versions.insert(version.version.uid);
+      impossible.add(version.version, merged.error().message);
       refused(merged.error());
       continue;
     }
@@ -235,7 +236,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     const auto done = bring_back(tag, false);
     if (!done.ok() && !is_permanent(done.error())) return done.error();
     if (!done.ok()) {
-      impossible.tags.emplace(tag.model, tag.name);
+      impossible.add(tag, done.error().message);
       refused(done.error());
     }
   }

@@ -53,8 +53,8 @@ class OwnRegistry {
   // Returns the generation. Errc::not_found: etcd has another cluster.
   Result<std::uint64_t> begin_generation(std::string_view own, std::uint64_t known);
   // Records that this node has completed its share of a generation. Errc::changed: another generation has begun.
-  Status complete_generation(std::string_view node, std::uint64_t generation);
-  Result<std::vector<std::string>> nodes_with(std::uint64_t generation);  // nodes that have completed theirs
+  Status complete_generation(std::string_view node, const RegistryShare& share);
+  Result<std::map<std::string, RegistryShare>> shares();  // by node; values that do not verify are left out
   // Runs a transaction that only reads, and that has one operation less than etcd allows.
   Result<etcd::TxnAnswer> read(etcd::Txn txn);
   // Puts `value`, which must be unique, as the barrier of `node`, this node. Returns the revision, which is newer than

@@ -7,6 +7,7 @@
 
 #include "registry/registry_records.h"
 #include "weft/names.h"
+#include "weft/store/commits.h"
 #include "weft/store/snapshot.h"
 #include "weft/store/walk.h"
 
@@ -32,12 +33,12 @@ std::string Lacking::text() const {
 }
 
 void Lacking::leave_out(const Impossible& impossible) {
-  std::erase_if(versions, [&](const auto& one) { return impossible.versions.contains(one.version.uid); });
-  std::erase_if(tags, [&](const auto& one) { return impossible.tags.contains({one.model, one.name}); });
+  std::erase_if(versions, [&](const auto& one) { return impossible.has(one.version); });
+  std::erase_if(tags, [&](const auto& one) { return impossible.has(one); });
 }
 
-// Compares two states of one version, and marks the item if there is nothing to apply. Each may be later in one of the
-// two: removed or live, and the description.
+// Compares two states of one version, and marks the item if there is nothing to apply. The store may have the later
+// removal or undelete, and the registry the later description.
 RegistryCompare::Has RegistryCompare::compare_state(const VersionRow& row, const MirroredVersion& said,
                                                     RegistryList::Item& item) {
   const VersionRow& there = said.version;
@@ -46,7 +47,7 @@ RegistryCompare::Has RegistryCompare::compare_state(const VersionRow& row, const
   item.here = there.removed;
   item.known = item.moves == 0 && same_state && same_text;
   const bool less = is_decided_later(row, there) || row.described_ns > there.described_ns;
-  if (less && !row.removed && !is_decided_later(there, row)) lacking_live_.insert(row.uid);
+  if (less && !row.removed && !is_decided_later(there, row)) lacking_live_.emplace(row.model_name, row.uid);
   return less ? Has::less : Has::all;
 }
 
@@ -60,11 +61,29 @@ RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t&
     return said->version.manifest == row.manifest ? compare_state(row, *said, *item) : Has::unreadable;
   item = list_.find(row.model_name, row.uid);
   said = item == nullptr ? std::nullopt : version_in(keys_, *item);
-  if (!said && !row.removed) lacking_live_.insert(row.uid);
+  if (!said && !row.removed) lacking_live_.emplace(row.model_name, row.uid);
   if (!said) return Has::nothing;
   item->moves = row.number;
   number = lacking_.moved[{row.model_name, row.number}] = said->version.number;
   return compare_state(row, *said, *item);
+}
+
+// Finds who removed the versions of rows_: only the journal says that. A record that the journal has lost names nobody.
+void RegistryCompare::read_removers(Store& store) {
+  for (const VersionRow& row : rows_)
+    if (row.removed) removers_[{row.model_name, row.removed_ns}];
+  if (removers_.empty()) return;
+  for (std::uint64_t from = 0;;) {
+    auto batch = store.commits(from);
+    if (!batch.ok()) return;
+    for (Commit& commit : batch->commits) {
+      if (commit.kind != Commit::Kind::removal) continue;
+      const auto at = removers_.find({commit.model, commit.time_ns});
+      if (at != removers_.end()) at->second = std::move(commit.by);
+    }
+    if (batch->next == from) return;
+    from = batch->next;
+  }
 }
 
 Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row) const {
@@ -74,6 +93,8 @@ Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row)
   if (const auto local = snapshot->local(row.id); local.ok() && local->ino_count != 0)
     version.tree_nodes = local->ino_count;
   version.tags = row.removed_tags;
+  if (const auto at = removers_.find({row.model_name, row.removed_ns}); at != removers_.end())
+    version.removed_by = at->second;
   if (!row.removed) {
     WEFT_TRY(version.in_memory, lists_version(*snapshot, &Snapshot::in_memory, row.id));
   }
@@ -82,7 +103,7 @@ Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row)
 }
 
 bool RegistryCompare::will_be_live(const std::string& model, const Uuid& uid) {
-  if (lacking_live_.contains(uid)) return true;
+  if (lacking_live_.contains({model, uid})) return true;
   const RegistryList::Item* const item = list_.find(model, uid);
   const auto said = item == nullptr ? std::nullopt : version_in(keys_, *item);
   return said && !said->version.removed;
@@ -102,14 +123,23 @@ void RegistryCompare::compare_tag(MirroredTag tag) {
   lacking_.tags.push_back(std::move(tag));
 }
 
-// Compares the tags that the store has deleted. `tags`: those that it has.
-Status RegistryCompare::compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags) {
+// Compares the tags that the store has, and those that it has deleted. `identities`: of the live versions.
+Status RegistryCompare::compare_tags(Store& store, const ModelRow& model,
+                                     const std::map<std::uint64_t, Uuid>& identities) {
   std::map<std::string, TagMove> last;
   WEFT_CHECK(each_row(store, list_tag_moves(model.id), [&](TagMove move) -> Status {
-    if (tags.contains(move.name)) return {};
     const auto [at, fresh] = last.try_emplace(move.name, move);
     // A removal in another history has deleted a later setting of the tag with its version: that decides nothing.
     if (!fresh && move.stamp > at->second.stamp) at->second = std::move(move);
+    return {};
+  }));
+  WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
+    const auto move = last.extract(tag.name);
+    const auto uid = identities.find(tag.number);
+    if (uid == identities.end()) return {};
+    const bool is_it = !move.empty() && move.mapped().stamp == tag.stamp;
+    compare_tag({model.name, tag.name, tag.number, tag.time_ns, tag.stamp.revision,
+                 is_it ? std::move(move.mapped().by) : Author{}, uid->second, tag.stamp.generation, tag.owner});
     return {};
   }));
   for (const auto& [name, move] : last)
@@ -137,23 +167,7 @@ Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
     return {};
   }));
   if (rows_.size() != before) note_ahead(model.name, {model.next_number, model.created_ns});
-  std::set<std::string> names;
-  WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
-    names.insert(tag.name);
-    const auto uid = identities.find(tag.number);
-    if (uid != identities.end())
-      compare_tag({model.name,
-                   tag.name,
-                   tag.number,
-                   tag.time_ns,
-                   tag.stamp.revision,
-                   {},
-                   uid->second,
-                   tag.stamp.generation,
-                   tag.owner});
-    return {};
-  }));
-  return compare_deleted(store, model, names);
+  return compare_tags(store, model, identities);
 }
 
 // Compares the versions that are in memory. One list suffices, since such versions are few.
@@ -162,7 +176,7 @@ Status RegistryCompare::compare_memory(Store& store) {
   WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
   for (const VersionId id : noted) {
     WEFT_TRY(const VersionRow row, snapshot->version(id));
-    if (lacking_live_.contains(row.uid)) continue;
+    if (lacking_live_.contains({row.model_name, row.uid})) continue;
     if (RegistryList::Item* const item = list_.find(keys_.memory(row.model_name, row.number)))
       item->known = true;
     else
@@ -175,6 +189,7 @@ Result<Lacking> RegistryCompare::compare(Store& store) {
   WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) { return compare_model(store, model); }));
   WEFT_CHECK(compare_memory(store));
   std::ranges::sort(rows_, {}, &VersionRow::id);  // parents first
+  read_removers(store);
   for (VersionRow& row : rows_) {
     WEFT_TRY(MirroredVersion version, completed(store, std::move(row)));
     lacking_.versions.push_back(std::move(version));
