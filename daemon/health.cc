@@ -218,6 +218,7 @@ ClusterHealth Health::gather(Look look, const std::function<bool()>& cancelled) 
   const ClusterHealth before = last();
   ClusterHealth health = before;
   health.clustered = parts_.store.cluster().has_value();
+  health.history_lost = parts_.registry.status().lost;
   if (const auto counts = parts_.store.counts(); counts.ok() && counts->lost > 0) {
     health.lost = counts->lost;
     health.last_lost = spec_of(counts->newest_lost);

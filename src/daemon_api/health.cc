@@ -18,11 +18,11 @@ constexpr double kSlowSeconds = 1;                              // of the origin
 constexpr double kOffsetSeconds = 1, kFarOffsetSeconds = 60;    // of clocks
 constexpr std::uint64_t kFewPart = 20, kVeryFewPart = 100;      // 1/20 and 1/100 of a disk are free
 
-constexpr std::array<std::string_view, 14> kWords = {"versions-lost",    "versions-absent",    "versions-on-one-node",
+constexpr std::array<std::string_view, 15> kWords = {"versions-lost",    "versions-absent",    "versions-on-one-node",
                                                      "copies-unknown",   "origin-unreachable", "origin-slow",
                                                      "etcd-unreachable", "etcd-slow",          "clock-offset",
                                                      "disk-space",       "no-reserve",         "keys-differ",
-                                                     "node-absent",      "node-silent"};
+                                                     "node-absent",      "node-silent",        "history-lost"};
 
 std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -92,6 +92,10 @@ class Judge {
   void judge_services() {
     judge_service(facts_.origin, "origin", "weftd --check");
     judge_service(facts_.etcd, "etcd", "weft status --all");
+    if (!facts_.history_lost.empty())
+      find(HealthLevel::trouble, "history-lost",
+           fmt::format("the registry has lost history, and no node can change names: {}", facts_.history_lost),
+           "weft cluster reconcile");
   }
 
   void judge_keys() {
@@ -179,7 +183,8 @@ void fields(JsonFields& f, ServiceFacts& m) {
 
 void fields(JsonFields& f, ClusterHealth& m) {
   f("gathered_ns", m.gathered_ns)("clustered", m.clustered)("daemon_problem", m.daemon_problem)("lost", m.lost);
-  f("last_lost", m.last_lost)("last_lost_ns", m.last_lost_ns)("origin", m.origin)("etcd", m.etcd)("keys", m.keys);
+  f("last_lost", m.last_lost)("last_lost_ns", m.last_lost_ns)("origin", m.origin)("etcd", m.etcd);
+  f("history_lost", m.history_lost)("keys", m.keys);
   f("nodes", m.nodes)("copies_known", m.copies_known)("copies_problem", m.copies_problem);
   f("copies_ns", m.copies_ns)("sole", m.sole);
 }

@@ -63,6 +63,7 @@ struct ClusterHealth {
   std::string last_lost;       // the last one
   std::uint64_t last_lost_ns = 0;
   ServiceFacts origin, etcd;
+  std::string history_lost;      // as RegistryStatus::lost
   std::uint64_t keys = 1;        // keys of the cluster that this node accepts
   std::vector<NodeFacts> nodes;  // of a machine without a cluster: this one
   bool copies_known = false;     // the members below are complete

@@ -24,8 +24,6 @@ using etcd::Target;
 constexpr auto kNamesPause = std::chrono::milliseconds(50);    // after a lost answer
 constexpr std::size_t kTagsAtOnce = limits::kRegistryTagsMax;  // tags deleted by one transaction
 constexpr std::uint64_t kTagsReadMax = 10'000;
-// Inode numbers of a tombstone that was restored from an origin (origin/restore_origin.cc), which does not know them.
-constexpr std::uint64_t kTreeUnknown = 1;
 
 Error no_version(std::string_view model, std::uint64_t number) {
   return Error{Errc::not_found, fmt::format("{}: no such version in the cluster", spec_of(model, number))};
@@ -163,7 +161,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_describe(std::string_view mo
   WEFT_TRY(const std::optional<VersionRow> now, described(version.version, change, now_ns()));
   if (!now) return std::optional(item.mod_revision);
   version.version = *now;
-  return own_.put_again(model, number, version, item.mod_revision);
+  return own_.put_again(key, seal(version, bound(key)), item.mod_revision);
 }
 
 Result<std::uint64_t> EtcdNames::describe(std::string_view model, std::uint64_t number, const DescriptionChange& change,
@@ -206,6 +204,8 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   RegistryTombstone tombstone;
   WEFT_TRY(tombstone.version, open_version(item.value, bound(key)));
   WEFT_CHECK(check_uid(tombstone.version.version, model, number, removal.uid));
+  if (removal.removed_ns != 0 && removal.removed_ns < tombstone.version.version.undeleted_ns)
+    return Error{Errc::exists, fmt::format("{}: it was undeleted later", spec_of(model, number))};
   WEFT_TRY(auto tags, tags_at(facts.ranges[1], model, number, removal.by));
   if (removal.tagged == Tagged::refused && !tags.empty()) return has_tags(model, number, names_of(tags));
   const bool all = tags.size() <= kTagsAtOnce;
@@ -218,7 +218,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
   // a single store does, and never reports that a lost version is on a disk.
   if (all) {
     VersionRow& row = tombstone.version.version;
-    row.removed_ns = std::max(removal.removed_ns != 0 ? removal.removed_ns : now_ns(), row.undeleted_ns + 1);
+    row.removed_ns = removal.removed_ns != 0 ? removal.removed_ns : std::max(now_ns(), row.undeleted_ns + 1);
     row.lost = removal.lost;
     tombstone.version.removed_by = removal.by;
     const std::uint64_t published_at = std::exchange(tombstone.version.published_at, 0);
@@ -316,7 +316,9 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));
   WEFT_CHECK(check_relies(wish.relies));
-  row.undeleted_ns = std::max(wish.undeleted_ns != 0 ? wish.undeleted_ns : now_ns(), row.removed_ns + 1);
+  if (wish.undeleted_ns != 0 && wish.undeleted_ns <= row.removed_ns)
+    return Error{Errc::exists, fmt::format("{}: it was removed later", spec_of(model, number))};
+  row.undeleted_ns = wish.undeleted_ns != 0 ? wish.undeleted_ns : std::max(now_ns(), row.removed_ns + 1);
   row.removed = false;
   row.removed_ns = 0;
   version.published_at = tombstone.revision;

@@ -40,7 +40,8 @@ struct UndeleteWish {
   bool from_origin = false;         // the content comes from the origin
   Author by = {};                   // recorded with the tags
   Uuid uid = {};                    // of the version
-  std::uint64_t undeleted_ns = 0;   // as VersionRow::undeleted_ns; 0: now
+  // As VersionRow::undeleted_ns; 0: now. Else Errc::exists also if the version was removed at that time or later.
+  std::uint64_t undeleted_ns = 0;
 };
 struct UndeleteDecision {
   UndeletedVersion done;
@@ -51,8 +52,9 @@ struct EtcdRemoval {
   Tagged tagged = Tagged::removed;
   std::string_view lost;  // the reason, if the version's bytes were lost
   Author by = {};
-  Uuid uid = {};                 // of the version
-  std::uint64_t removed_ns = 0;  // as VersionRow::removed_ns; 0: now
+  Uuid uid = {};  // of the version
+  // As VersionRow::removed_ns; 0: now. Else Errc::exists if the version was undeleted later.
+  std::uint64_t removed_ns = 0;
 };
 
 // Changes of a version take its identity as the caller knows it. If another version has the number, they fail with

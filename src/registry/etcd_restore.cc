@@ -18,10 +18,11 @@ namespace weft {
 struct EtcdRestore::Returning {
   std::uint64_t revision = 0;
   RegistryHead head;
-  std::uint64_t head_revision = 0;                         // 0: the model does not exist yet
-  bool taken = false;                                      // some version has the number
-  std::optional<MirroredVersion> live = {}, removed = {};  // the version itself
-  std::uint64_t live_revision = 0;
+  std::uint64_t head_revision = 0;                // 0: the model does not exist yet
+  bool taken = false;                             // some version has the number
+  std::optional<MirroredVersion> live = {};       // the version itself
+  std::optional<RegistryTombstone> removed = {};  // the same
+  std::uint64_t at = 0;                           // revision of its key
 };
 
 namespace {
@@ -56,37 +57,65 @@ Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion
   if (const auto& live = answer.ranges[1].items; !live.empty()) {
     WEFT_TRY(MirroredVersion known, open_version(live[0].value, keys_.bound(live[0].key)));
     now.taken = true;
-    now.live_revision = live[0].mod_revision;
+    now.at = live[0].mod_revision;
     if (known.version.uid == row.uid) now.live = std::move(known);
   } else if (const auto& gone = answer.ranges[2].items; !gone.empty()) {
     WEFT_TRY(RegistryTombstone known, open_tombstone(gone[0].value, keys_.bound(gone[0].key)));
     now.taken = true;
-    if (known.version.version.uid == row.uid) now.removed = std::move(known.version);
+    now.at = gone[0].mod_revision;
+    if (known.version.version.uid == row.uid) now.removed = std::move(known);
   }
   return now;
 }
 
-// Writes the later state of a version that etcd has. Returns its number; nothing after a lost race.
+// Returns the registry's record `there` with the later description and the later time of the node's `version`. The
+// record stays live, or removed.
+MirroredVersion EtcdRestore::joined(const MirroredVersion& version, MirroredVersion there) {
+  const VersionRow& row = version.version;
+  VersionRow& known = there.version;
+  if (row.described_ns > known.described_ns) copy_description(row, known);
+  if (!is_decided_later(row, known)) return there;
+  if (!row.removed && known.removed) {
+    // The undelete needs the inode numbers, which a node that had freed the content did not know.
+    if (there.tree_nodes == kTreeUnknown) there.tree_nodes = version.tree_nodes;
+  } else if (!row.removed) {
+    known.undeleted_ns = row.undeleted_ns;
+  } else if (known.removed) {
+    known.undeleted_ns = row.undeleted_ns;
+    known.removed_ns = row.removed_ns;
+    known.lost = row.lost;
+    there.removed_by = version.removed_by;
+    there.tags = version.tags;
+  }
+  return there;
+}
+
+// Writes the later state of a version that etcd has, and its later description. Returns its number; nothing after a
+// lost race.
 Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersion& version, const Returning& now) {
   const VersionRow& row = version.version;
+  const std::string key =
+      now.live ? keys_.version(row.model_name, row.number) : keys_.tombstone(row.model_name, row.number);
+  const auto value = [&](const MirroredVersion& of) {
+    return now.live ? seal(of, keys_.bound(key)) : seal(RegistryTombstone{of, now.removed->revision}, keys_.bound(key));
+  };
+  const MirroredVersion& there = now.live ? *now.live : now.removed->version;
+  if (auto changed = value(joined(version, there)); changed != value(there)) {
+    WEFT_TRY(const auto put, own_.put_again(key, std::move(changed), now.at));
+    if (!put) return std::optional<std::uint64_t>();
+  }
   const std::optional<std::uint64_t> done(row.number);
-  if (now.live && row.removed) {
-    if (row.removed_ns <= now.live->version.undeleted_ns) return done;
+  if (row.removed == there.version.removed || !is_decided_later(row, there.version)) return done;
+  if (row.removed) {
     const EtcdRemoval removal{Tagged::removed, row.lost, version.removed_by, row.uid, row.removed_ns};
     WEFT_CHECK(names_.remove_version(row.model_name, row.number, removal));
-  } else if (now.removed && !row.removed) {
-    if (row.undeleted_ns <= now.removed->version.removed_ns) return done;
-    UndeleteWish wish;
-    wish.in_memory = version.in_memory;
-    wish.uid = row.uid;
-    wish.undeleted_ns = row.undeleted_ns;
-    WEFT_CHECK(names_.undelete(row.model_name, row.number, wish));
-  } else if (now.live && row.described_ns > now.live->version.described_ns) {
-    MirroredVersion described = *now.live;
-    copy_description(row, described.version);
-    WEFT_TRY(const auto put, own_.put_again(row.model_name, row.number, described, now.live_revision));
-    return put ? done : std::nullopt;
+    return done;
   }
+  UndeleteWish wish;
+  wish.in_memory = version.in_memory;
+  wish.uid = row.uid;
+  wish.undeleted_ns = row.undeleted_ns;
+  WEFT_CHECK(names_.undelete(row.model_name, row.number, wish));
   return done;
 }
 
@@ -195,7 +224,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     const auto merged = merge(version, listed, heads[name.model]);
     if (!merged.ok() && !is_permanent(merged.error())) return merged.error();
     if (!merged.ok()) {
-      impossible.versions.insert(version.version.uid);
+      impossible.add(version.version, merged.error().message);
       refused(merged.error());
       continue;
     }
@@ -207,7 +236,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     const auto done = bring_back(tag, false);
     if (!done.ok() && !is_permanent(done.error())) return done.error();
     if (!done.ok()) {
-      impossible.tags.emplace(tag.model, tag.name);
+      impossible.add(tag, done.error().message);
       refused(done.error());
     }
   }

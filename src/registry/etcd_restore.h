@@ -43,6 +43,7 @@ class EtcdRestore {
   };
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
+  static MirroredVersion joined(const MirroredVersion& version, MirroredVersion there);
   Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now);
   Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);

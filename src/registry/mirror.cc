@@ -137,7 +137,7 @@ Status Mirror::begin_anew() {
 Status Mirror::complete() {
   for (const Status& back : {parts_.collections.bring_back(), parts_.purges.bring_back()})
     if (!back.ok() && !is_refused(back.error())) return back;
-  const Status recorded = parts_.own.complete_generation(node_, meta_.generation);
+  const Status recorded = parts_.own.complete_generation(node_, {meta_.generation, impossible_.list()});
   if (!recorded.ok() && !is_refused(recorded.error())) return recorded;
   set_generation(meta_.generation);
   return {};
@@ -150,15 +150,21 @@ Result<bool> Mirror::settle(RegistryList& list) {
     if (worker_.ending()) return Error{Errc::cancelled, "stopped"};
     WEFT_CHECK(list.read(parts_.client));
     read_collection();
+    WEFT_CHECK(read_impossible());
     {
       std::lock_guard lock(mutex_);
       ++status_.lists;
     }
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(parts_.store));
     lacking.leave_out(impossible_);
-    if (lacking.empty()) return true;
+    if (lacking.empty()) {
+      parts_.purges.renumber(list);
+      return true;
+    }
     if (meta_.lost.empty() && meta_.generation > mark_.generation) {
-      WEFT_CHECK(take_part(lacking, list.revision()));
+      log_info("registry: bringing back {}", lacking.text());
+      WEFT_CHECK(parts_.restore.reconcile(lacking, list.revision(), impossible_,
+                                          [this](const Error& error) { refuse(error); }));
       continue;
     }
     const std::string what = fmt::format("node {} has {}, and etcd lacks {}", parts_.name, lacking.text(),
@@ -171,9 +177,15 @@ Result<bool> Mirror::settle(RegistryList& list) {
   return Error{Errc::busy, "other nodes change the registry all the time"};
 }
 
-Status Mirror::take_part(const Lacking& lacking, std::uint64_t listed) {
-  log_info("registry: bringing back {}", lacking.text());
-  return parts_.restore.reconcile(lacking, listed, impossible_, [this](const Error& error) { refuse(error); });
+// After a start, the node's share in the last reconciliation says what the registry cannot have. Otherwise the mirror
+// would take these changes for lost again.
+Status Mirror::read_impossible() {
+  if (!impossible_.empty() || mark_.generation != meta_.generation) return {};
+  WEFT_TRY(auto shares, parts_.own.shares());
+  const auto share = shares.find(node_);
+  if (share == shares.end() || share->second.generation != meta_.generation) return {};
+  for (RefusedChange& change : share->second.refused) impossible_.add(std::move(change));
+  return {};
 }
 
 // Applies the differences. The store keeps its revision until the last commit, so that the list is read again after an

@@ -83,7 +83,7 @@ class Mirror {
   Status begin_anew();
   Status complete();
   Result<bool> settle(RegistryList& list);
-  Status take_part(const Lacking& lacking, std::uint64_t listed);
+  Status read_impossible();
   Status apply_list(RegistryList& list);
   void keep_mark(std::optional<MirrorMark> mark, std::uint64_t known);
   Status follow(std::uint64_t from);

@@ -191,25 +191,25 @@ Result<std::uint64_t> OwnRegistry::begin_generation(std::string_view own, std::u
   }
 }
 
-Status OwnRegistry::complete_generation(std::string_view node, std::uint64_t generation) {
+Status OwnRegistry::complete_generation(std::string_view node, const RegistryShare& share) {
   const std::string key = keys_.share(node);
   etcd::Txn txn;
   compare_ours(txn, ours());
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryMoment{generation}, keys_.bound(key)), 0});
+  txn.then.emplace_back(etcd::Put{key, seal(share, keys_.bound(key)), 0});
   WEFT_TRY(const etcd::TxnAnswer answer, client_.txn(txn));
   if (answer.succeeded) return {};
   return Error{Errc::changed, "the registry has changed while this node read it"};
 }
 
-Result<std::vector<std::string>> OwnRegistry::nodes_with(std::uint64_t generation) {
-  WEFT_TRY(const etcd::RangeAnswer shares, client_.range({keys_.all(KeyKind::share), 0, 0, false, false}));
-  std::vector<std::string> nodes;
-  for (const etcd::KeyValue& item : shares.items) {
+Result<std::map<std::string, RegistryShare>> OwnRegistry::shares() {
+  WEFT_TRY(const etcd::RangeAnswer found, client_.range({keys_.all(KeyKind::share), 0, 0, false, false}));
+  std::map<std::string, RegistryShare> shares;
+  for (const etcd::KeyValue& item : found.items) {
     const auto key = keys_.parse(item.key);
-    const auto share = open_moment(item.value, keys_.bound(item.key));
-    if (key.ok() && share.ok() && share->time_ns >= generation) nodes.push_back(key->name);
+    auto share = open_share(item.value, keys_.bound(item.key));
+    if (key.ok() && share.ok()) shares.emplace(key->name, std::move(share).value());
   }
-  return nodes;
+  return shares;
 }
 
 Result<std::uint64_t> OwnRegistry::barrier(std::string_view node, std::string_view value) {
@@ -227,13 +227,11 @@ Result<std::uint64_t> OwnRegistry::barrier(std::string_view node, std::string_vi
   return answer.header.revision;
 }
 
-Result<std::optional<std::uint64_t>> OwnRegistry::put_again(std::string_view model, std::uint64_t number,
-                                                            const MirroredVersion& version, std::uint64_t revision) {
-  const std::string key = keys_.version(model, number);
-  std::vector<std::byte> value = seal(version, keys_.bound(key));
+Result<std::optional<std::uint64_t>> OwnRegistry::put_again(const std::string& key, std::vector<std::byte> value,
+                                                            std::uint64_t revision) {
   if (value.size() > limits::kRegistryRecordMax)
-    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}",
-                                            spec_of(model, number), value.size(), limits::kRegistryRecordMax)};
+    return Error{Errc::invalid, fmt::format("{}: its metadata takes {} bytes; expected at most {}", keys_.bound(key),
+                                            value.size(), limits::kRegistryRecordMax)};
   etcd::Txn txn;
   txn.compares.push_back({{key, {}}, Target::mod_revision, Relation::equal, revision});
   txn.then.emplace_back(etcd::Put{key, std::move(value), 0});

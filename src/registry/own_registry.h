@@ -53,16 +53,17 @@ class OwnRegistry {
   // Returns the generation. Errc::not_found: etcd has another cluster.
   Result<std::uint64_t> begin_generation(std::string_view own, std::uint64_t known);
   // Records that this node has completed its share of a generation. Errc::changed: another generation has begun.
-  Status complete_generation(std::string_view node, std::uint64_t generation);
-  Result<std::vector<std::string>> nodes_with(std::uint64_t generation);  // nodes that have completed theirs
+  Status complete_generation(std::string_view node, const RegistryShare& share);
+  Result<std::map<std::string, RegistryShare>> shares();  // by node; values that do not verify are left out
   // Runs a transaction that only reads, and that has one operation less than etcd allows.
   Result<etcd::TxnAnswer> read(etcd::Txn txn);
   // Puts `value`, which must be unique, as the barrier of `node`, this node. Returns the revision, which is newer than
   // all earlier commits; the watch receives it.
   Result<std::uint64_t> barrier(std::string_view node, std::string_view value);
-  // Puts the key of a live version again, unless it has changed since `revision`: then returns nothing.
-  Result<std::optional<std::uint64_t>> put_again(std::string_view model, std::uint64_t number,
-                                                 const MirroredVersion& version, std::uint64_t revision);
+  // Puts the key of a version again, live or removed, unless it has changed since `revision`: then returns nothing.
+  // Errc::invalid: the value is too large.
+  Result<std::optional<std::uint64_t>> put_again(const std::string& key, std::vector<std::byte> value,
+                                                 std::uint64_t revision);
 
   // The newest head that this node has seen of a model that it publishes.
   struct KnownHead {

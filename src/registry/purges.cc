@@ -20,7 +20,7 @@ constexpr std::uint64_t kPurgesPerAnswer = 2'000;  // keys per answer
 std::vector<PurgedVersion> Purges::list() const {
   const MutexLock lock(mutex_);
   std::vector<PurgedVersion> all;
-  for (const auto& [uid, name] : purged_) all.push_back({name, uid});
+  for (const auto& [version, number] : purged_) all.push_back({{version.first, number}, version.second});
   return all;
 }
 
@@ -54,7 +54,14 @@ Status Purges::put(const PurgedVersion& version) {
   return {};
 }
 
-// Skips purged versions whose tombstones the registry has under other numbers, or lacks.
+void Purges::renumber(RegistryList& list) {
+  const MutexLock lock(mutex_);
+  for (auto& [version, number] : purged_)
+    if (const RegistryList::Item* const item = list.find(version.first, version.second))
+      if (const auto key = own_.keys().parse(item->key); key.ok()) number = key->number;
+}
+
+// Skips purged versions whose tombstones the registry lacks.
 Status Purges::bring_back() {
   for (const PurgedVersion& version : list()) {
     WEFT_TRY(const etcd::RangeAnswer now,
@@ -89,7 +96,8 @@ Result<bool> Purges::saw(const RegistryKey& key, const etcd::KeyValue& item) {
 
 bool Purges::add(PurgedVersion version) {
   const MutexLock lock(mutex_);
-  return purged_.emplace(version.uid, std::move(version.name)).second;
+  auto& [model, number] = version.name;
+  return purged_.insert_or_assign(VersionKey(std::move(model), version.uid), number).second;
 }
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "registry/own_registry.h"
+#include "registry/registry_list.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
@@ -25,6 +26,8 @@ class Purges {
   Status put(const PurgedVersion& version);
   // Puts the known keys again that a registry has lost, after its versions are back.
   Status bring_back();
+  // Follows the versions that this list has under other numbers. Call before order().
+  void renumber(RegistryList& list);
 
   // Reads all keys. True if there are new ones.
   Result<bool> read();
@@ -36,7 +39,7 @@ class Purges {
 
   OwnRegistry& own_;
   mutable Mutex mutex_;
-  std::map<Uuid, VersionName> purged_ WEFT_GUARDED_BY(mutex_);  // by identity
+  std::map<VersionKey, std::uint64_t> purged_ WEFT_GUARDED_BY(mutex_);  // numbers
 };
 
 }  // namespace weft

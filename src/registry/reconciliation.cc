@@ -1,8 +1,10 @@
 #include "registry/reconciliation.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -98,14 +100,29 @@ Status Reconciliation::bring_back_origin() {
 // Names live nodes that take longer.
 Status Reconciliation::wait_for_others() {
   const auto done = [this]() -> Result<bool> {
-    WEFT_TRY(const std::vector<std::string> nodes, own_.nodes_with(report_.generation));
+    WEFT_TRY(const auto shares, own_.shares());
     report_.waits_for.clear();
     for (const Member& member : mirror_.members())
-      if (std::ranges::find(nodes, member.node) == nodes.end()) report_.waits_for.push_back(member.name);
+      if (const auto share = shares.find(member.node);
+          share == shares.end() || share->second.generation < report_.generation)
+        report_.waits_for.push_back(member.name);
     return report_.waits_for.empty();
   };
   const Status waited = wait(done, "");
   return waited.ok() || waited.error().code == Errc::timed_out ? Status{} : waited;
+}
+
+// Adds the changes that the registry has refused to nodes, with the names of the nodes.
+Status Reconciliation::read_refused() {
+  WEFT_TRY(const auto shares, own_.shares());
+  std::map<std::string, std::vector<std::string>> nodes;
+  for (const KnownNode& known : mirror_.nodes())
+    if (const auto share = shares.find(known.node); share != shares.end())
+      if (share->second.generation == report_.generation)
+        for (const RefusedChange& change : share->second.refused) nodes[change.why].push_back(known.name);
+  for (const auto& [why, names] : nodes)
+    report_.problems.push_back(fmt::format("{} (only on {})", why, fmt::join(names, ", ")));
+  return {};
 }
 
 // The records of the registry say which versions were brought back.
@@ -130,6 +147,7 @@ Result<ReconcileReport> Reconciliation::run() {
   WEFT_CHECK(wait_for_own());
   WEFT_CHECK(bring_back_origin());
   WEFT_CHECK(wait_for_others());
+  WEFT_CHECK(read_refused());
   WEFT_CHECK(read_report());
   return std::move(report_);
 }

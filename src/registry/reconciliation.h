@@ -30,6 +30,7 @@ class Reconciliation {
   Status wait_for_own();
   Status bring_back_origin();
   Status wait_for_others();
+  Status read_refused();
   Status read_report();
   Status wait(const std::function<Result<bool>()>& done, std::string_view what) const;
 

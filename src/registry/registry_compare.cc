@@ -7,21 +7,17 @@
 
 #include "registry/registry_records.h"
 #include "weft/names.h"
+#include "weft/store/commits.h"
 #include "weft/store/snapshot.h"
 #include "weft/store/walk.h"
 
 namespace weft {
-namespace {
-
-// Time of the last removal or undelete: the state with the larger one is true.
-std::uint64_t decided_ns(const VersionRow& row) {
-  return row.removed ? row.removed_ns : row.undeleted_ns;
+bool is_decided_later(const VersionRow& one, const VersionRow& other) {
+  const auto order = [](const VersionRow& row) {
+    return std::pair(row.removed ? row.removed_ns : row.undeleted_ns, row.removed);
+  };
+  return order(one) > order(other);
 }
-
-// Inode numbers of a version whose content this node has freed or never had.
-constexpr std::uint64_t kNodesUnknown = 1;
-
-}  // namespace
 
 std::size_t Lacking::count() const {
   const std::size_t changes = versions.size() + tags.size();
@@ -37,20 +33,22 @@ std::string Lacking::text() const {
 }
 
 void Lacking::leave_out(const Impossible& impossible) {
-  std::erase_if(versions, [&](const auto& one) { return impossible.versions.contains(one.version.uid); });
-  std::erase_if(tags, [&](const auto& one) { return impossible.tags.contains({one.model, one.name}); });
+  std::erase_if(versions, [&](const auto& one) { return impossible.has(one.version); });
+  std::erase_if(tags, [&](const auto& one) { return impossible.has(one); });
 }
 
-// Compares two states of one version, and marks the item if there is nothing to apply.
+// Compares two states of one version, and marks the item if there is nothing to apply. The store may have the later
+// removal or undelete, and the registry the later description.
 RegistryCompare::Has RegistryCompare::compare_state(const VersionRow& row, const MirroredVersion& said,
-                                                    RegistryList::Item& item) const {
+                                                    RegistryList::Item& item) {
   const VersionRow& there = said.version;
-  const bool decided_later = row.removed != there.removed && decided_ns(row) > decided_ns(there);
-  const bool described_later = !row.removed && !there.removed && row.described_ns > there.described_ns;
-  const bool same = row.removed == there.removed && (row.removed || row.described_ns >= there.described_ns);
+  const bool same_state = row.removed == there.removed || is_decided_later(row, there);
+  const bool same_text = there.removed || row.described_ns >= there.described_ns;
   item.here = there.removed;
-  item.known = item.moves == 0 && (same || decided_later);
-  return decided_later || described_later ? Has::less : Has::all;
+  item.known = item.moves == 0 && same_state && same_text;
+  const bool less = is_decided_later(row, there) || row.described_ns > there.described_ns;
+  if (less && !row.removed && !is_decided_later(there, row)) lacking_live_.emplace(row.model_name, row.uid);
+  return less ? Has::less : Has::all;
 }
 
 // Looks for the version under its number, and then under its identity. Sets its number in the registry.
@@ -63,19 +61,40 @@ RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t&
     return said->version.manifest == row.manifest ? compare_state(row, *said, *item) : Has::unreadable;
   item = list_.find(row.model_name, row.uid);
   said = item == nullptr ? std::nullopt : version_in(keys_, *item);
+  if (!said && !row.removed) lacking_live_.emplace(row.model_name, row.uid);
   if (!said) return Has::nothing;
   item->moves = row.number;
   number = lacking_.moved[{row.model_name, row.number}] = said->version.number;
   return compare_state(row, *said, *item);
 }
 
+// Finds who removed the versions of rows_: only the journal says that. A record that the journal has lost names nobody.
+void RegistryCompare::read_removers(Store& store) {
+  for (const VersionRow& row : rows_)
+    if (row.removed) removers_[{row.model_name, row.removed_ns}];
+  if (removers_.empty()) return;
+  for (std::uint64_t from = 0;;) {
+    auto batch = store.commits(from);
+    if (!batch.ok()) return;
+    for (Commit& commit : batch->commits) {
+      if (commit.kind != Commit::Kind::removal) continue;
+      const auto at = removers_.find({commit.model, commit.time_ns});
+      if (at != removers_.end()) at->second = std::move(commit.by);
+    }
+    if (batch->next == from) return;
+    from = batch->next;
+  }
+}
+
 Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row) const {
   MirroredVersion version;
-  version.tree_nodes = kNodesUnknown;
+  version.tree_nodes = kTreeUnknown;
   WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
   if (const auto local = snapshot->local(row.id); local.ok() && local->ino_count != 0)
     version.tree_nodes = local->ino_count;
   version.tags = row.removed_tags;
+  if (const auto at = removers_.find({row.model_name, row.removed_ns}); at != removers_.end())
+    version.removed_by = at->second;
   if (!row.removed) {
     WEFT_TRY(version.in_memory, lists_version(*snapshot, &Snapshot::in_memory, row.id));
   }
@@ -84,7 +103,7 @@ Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row)
 }
 
 bool RegistryCompare::will_be_live(const std::string& model, const Uuid& uid) {
-  if (lacking_live_.contains(uid)) return true;
+  if (lacking_live_.contains({model, uid})) return true;
   const RegistryList::Item* const item = list_.find(model, uid);
   const auto said = item == nullptr ? std::nullopt : version_in(keys_, *item);
   return said && !said->version.removed;
@@ -104,14 +123,23 @@ void RegistryCompare::compare_tag(MirroredTag tag) {
   lacking_.tags.push_back(std::move(tag));
 }
 
-// Compares the tags that the store has deleted. `tags`: those that it has.
-Status RegistryCompare::compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags) {
+// Compares the tags that the store has, and those that it has deleted. `identities`: of the live versions.
+Status RegistryCompare::compare_tags(Store& store, const ModelRow& model,
+                                     const std::map<std::uint64_t, Uuid>& identities) {
   std::map<std::string, TagMove> last;
   WEFT_CHECK(each_row(store, list_tag_moves(model.id), [&](TagMove move) -> Status {
-    if (tags.contains(move.name)) return {};
     const auto [at, fresh] = last.try_emplace(move.name, move);
     // A removal in another history has deleted a later setting of the tag with its version: that decides nothing.
     if (!fresh && move.stamp > at->second.stamp) at->second = std::move(move);
+    return {};
+  }));
+  WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
+    const auto move = last.extract(tag.name);
+    const auto uid = identities.find(tag.number);
+    if (uid == identities.end()) return {};
+    const bool is_it = !move.empty() && move.mapped().stamp == tag.stamp;
+    compare_tag({model.name, tag.name, tag.number, tag.time_ns, tag.stamp.revision,
+                 is_it ? std::move(move.mapped().by) : Author{}, uid->second, tag.stamp.generation, tag.owner});
     return {};
   }));
   for (const auto& [name, move] : last)
@@ -135,28 +163,11 @@ Status RegistryCompare::compare_model(Store& store, const ModelRow& model) {
     const Has has = look(row, number);
     row.number = number;
     if (has != Has::less && has != Has::nothing) return {};
-    if (!row.removed) lacking_live_.insert(row.uid);
     rows_.push_back(std::move(row));
     return {};
   }));
   if (rows_.size() != before) note_ahead(model.name, {model.next_number, model.created_ns});
-  std::set<std::string> names;
-  WEFT_CHECK(each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
-    names.insert(tag.name);
-    const auto uid = identities.find(tag.number);
-    if (uid != identities.end())
-      compare_tag({model.name,
-                   tag.name,
-                   tag.number,
-                   tag.time_ns,
-                   tag.stamp.revision,
-                   {},
-                   uid->second,
-                   tag.stamp.generation,
-                   tag.owner});
-    return {};
-  }));
-  return compare_deleted(store, model, names);
+  return compare_tags(store, model, identities);
 }
 
 // Compares the versions that are in memory. One list suffices, since such versions are few.
@@ -165,7 +176,7 @@ Status RegistryCompare::compare_memory(Store& store) {
   WEFT_TRY(const std::vector<VersionId> noted, snapshot->in_memory(0, SIZE_MAX));
   for (const VersionId id : noted) {
     WEFT_TRY(const VersionRow row, snapshot->version(id));
-    if (lacking_live_.contains(row.uid)) continue;
+    if (lacking_live_.contains({row.model_name, row.uid})) continue;
     if (RegistryList::Item* const item = list_.find(keys_.memory(row.model_name, row.number)))
       item->known = true;
     else
@@ -178,6 +189,7 @@ Result<Lacking> RegistryCompare::compare(Store& store) {
   WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) { return compare_model(store, model); }));
   WEFT_CHECK(compare_memory(store));
   std::ranges::sort(rows_, {}, &VersionRow::id);  // parents first
+  read_removers(store);
   for (VersionRow& row : rows_) {
     WEFT_TRY(MirroredVersion version, completed(store, std::move(row)));
     lacking_.versions.push_back(std::move(version));
@@ -192,7 +204,6 @@ Result<Lacking> RegistryCompare::compare(std::span<const MirrorChange> changes) 
       const std::uint64_t next_number = lacks.version.number + 1;
       const Has has = look(version->version, lacks.version.number);
       if (has != Has::less && has != Has::nothing) continue;
-      if (!lacks.version.removed) lacking_live_.insert(lacks.version.uid);
       note_ahead(lacks.version.model_name, {next_number, lacks.version.time_ns});
       lacking_.versions.push_back(std::move(lacks));
     } else if (const auto* tag = std::get_if<MirroredTag>(&change)) {

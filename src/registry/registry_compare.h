@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "registry/impossible.h"
 #include "registry/registry_list.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
@@ -18,12 +19,6 @@
 #include "weft/store_rows.h"
 
 namespace weft {
-
-// The changes that a registry cannot have, such as a version of a name that would hide another model's.
-struct Impossible {
-  std::set<Uuid> versions;
-  std::set<std::pair<std::string, std::string>> tags;  // models and names
-};
 
 // The changes that etcd lacks, in an order in which they can be written. A version that etcd has under another number
 // has that number here. Parents and tags still have the numbers of the store.
@@ -43,6 +38,9 @@ struct Lacking {
   std::string text() const;  // "3 changes, such as a@2"
 };
 
+// True if `one` is a later state of a version than `other`: removed or live. The state with the larger time is true.
+bool is_decided_later(const VersionRow& one, const VersionRow& other);
+
 class RegistryCompare {
  public:
   explicit RegistryCompare(RegistryList& list) : list_(list), keys_(list.keys()) {}
@@ -55,11 +53,12 @@ class RegistryCompare {
  private:
   enum class Has : std::uint8_t { all, less, nothing, unreadable };  // of the registry about a version
   Has look(const VersionRow& row, std::uint64_t& number);
-  Has compare_state(const VersionRow& row, const MirroredVersion& said, RegistryList::Item& item) const;
+  Has compare_state(const VersionRow& row, const MirroredVersion& said, RegistryList::Item& item);
   void note_ahead(const std::string& model, const Lacking::Ahead& wanted);
   Status compare_model(Store& store, const ModelRow& model);
-  Status compare_deleted(Store& store, const ModelRow& model, const std::set<std::string>& tags);
+  Status compare_tags(Store& store, const ModelRow& model, const std::map<std::uint64_t, Uuid>& identities);
   Status compare_memory(Store& store);
+  void read_removers(Store& store);
   Result<MirroredVersion> completed(Store& store, VersionRow row) const;
   void compare_tag(MirroredTag tag);
   bool will_be_live(const std::string& model, const Uuid& uid);
@@ -68,7 +67,8 @@ class RegistryCompare {
   const RegistryKeys& keys_;
   Lacking lacking_;
   std::vector<VersionRow> rows_;  // of the store, with their numbers in the registry: for lacking_.versions
-  std::set<Uuid> lacking_live_;
+  std::map<std::pair<std::string, std::uint64_t>, Author> removers_;  // by model and time: of its removed ones
+  std::set<VersionKey> lacking_live_;                                 // of them, those that will be live
 };
 
 }  // namespace weft

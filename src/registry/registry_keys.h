@@ -21,7 +21,8 @@
 //   r                            put by every removal
 //   h                            put by every change of names; the value is random. Its revisions are the registry's
 //                                history
-//   s/<node>                     the last generation whose reconciliation the node has completed
+//   s/<node>                     the last generation whose reconciliation the node has completed, and the changes that
+//                                the registry refused
 //
 // A number is 16 hexadecimal digits, so that keys sort by number. '@' occurs in no model name and sorts after '/', so
 // the versions of a model are separate from those of the models below it. Pure.

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "registry/etcd_client.h"
@@ -22,6 +23,9 @@ namespace weft {
 
 // Receives each refused value, with its key and the reason. Called by the thread that reads.
 using RefusalSink = std::function<void(const Error&)>;
+
+// A version in a registry: its model, which never changes, and its identity. Its number may change.
+using VersionKey = std::pair<std::string, Uuid>;
 
 class RegistryList {
  public:

@@ -71,6 +71,17 @@ void fields(F& f, RegistryMoment& m) {
 }
 
 template <class F>
+void fields(F& f, RefusedChange& m) {
+  using T = wire::Refused;
+  f(T::VT_MODEL, m.model)(T::VT_UID, m.uid)(T::VT_WHY, m.why).text_if_any(T::VT_TAG, m.tag);
+}
+
+template <class F>
+void fields(F& f, RegistryShare& m) {
+  f(wire::Share::VT_GENERATION, m.generation)(wire::Share::VT_REFUSED, m.refused);
+}
+
+template <class F>
 void fields(F& f, Member& m) {
   using T = wire::Member;
   f(T::VT_NAME, m.name)(T::VT_ADDRESS, m.address)(T::VT_PROVIDER, m.provider)(T::VT_SINCE_NS, m.since_ns);
@@ -207,6 +218,10 @@ std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound
   return seal_as(RecordKind::registry_moment, moment, bound);
 }
 
+std::vector<std::byte> seal(const RegistryShare& share, std::string_view bound) {
+  return seal_as(RecordKind::registry_mark, share, bound);
+}
+
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto meta, (open<wire::Meta, RegistryMeta>(RecordKind::registry_meta, value, bound)));
   if (meta.format != kRegistryFormat)
@@ -259,6 +274,17 @@ Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view 
 
 Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound) {
   return open<wire::Moment, RegistryMoment>(RecordKind::registry_moment, value, bound);
+}
+
+Result<RegistryShare> open_share(std::span<const std::byte> value, std::string_view bound) {
+  WEFT_TRY(auto share, (open<wire::Share, RegistryShare>(RecordKind::registry_mark, value, bound)));
+  for (const RefusedChange& refused : share.refused) {
+    if (!check_key_name(refused.model).ok() || (!refused.tag.empty() && !check_key_tag(refused.tag).ok()))
+      return refused_record(bound, "the name of a refused change");
+    if (refused.why.size() > limits::kMessageMax || !plain_text(refused.why, TextLines::one))
+      return refused_record(bound, "why a change was refused");
+  }
+  return share;
 }
 
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound) {

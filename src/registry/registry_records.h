@@ -17,10 +17,14 @@
 
 namespace weft {
 
-// 16: the nodes of the cluster have records that outlive their leases; versions have the user who published them; tags
-// have an owner, who has protected them; members have a process and a place; the keys g and p/; the registry has
-// generations and a history; versions and purges have identities; tags of removed versions keep their keys
-inline constexpr std::uint32_t kRegistryFormat = 16;
+// 17: the share of a node in a reconciliation has the changes that the registry refused. 16: the nodes of the cluster
+// have records that outlive their leases; versions have the user who published them; tags have an owner, who has
+// protected them; members have a process and a place; the keys g and p/; the registry has generations and a history;
+// versions and purges have identities; tags of removed versions keep their keys
+inline constexpr std::uint32_t kRegistryFormat = 17;
+
+// Inode numbers of a tombstone whose writer did not know them: an origin, or a node that had freed the content.
+inline constexpr std::uint64_t kTreeUnknown = 1;
 
 struct RegistryMeta {
   std::uint32_t format = kRegistryFormat;
@@ -60,6 +64,20 @@ struct RegistryMoment {
   Uuid uid = {};  // of a version in memory or purged
 };
 
+// A change that a node has and the registry cannot have.
+struct RefusedChange {
+  std::string model;
+  std::string tag = {};  // "": a version
+  Uuid uid = {};         // of the version; zeros of a tag
+  std::string why = {};
+};
+
+// The reconciliation of a node.
+struct RegistryShare {
+  std::uint64_t generation = 0;  // the last one that the node has completed
+  std::vector<RefusedChange> refused = {};
+};
+
 // `bound` is RegistryKeys::bound() of the key.
 std::vector<std::byte> seal(const RegistryMeta& meta, std::string_view bound);
 std::vector<std::byte> seal(const RegistryHead& head, std::string_view bound);
@@ -72,6 +90,7 @@ std::vector<std::byte> seal(const KnownNode& node, std::string_view bound);  // 
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
 std::vector<std::byte> seal(const OriginCollection& collection, std::string_view bound);
 std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound);
+std::vector<std::byte> seal(const RegistryShare& share, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryHead> open_head(std::span<const std::byte> value, std::string_view bound);
@@ -79,6 +98,7 @@ Result<MirroredVersion> open_version(std::span<const std::byte> value, std::stri
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryShare> open_share(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 Result<KnownNode> open_node(std::span<const std::byte> value, std::string_view bound);
 Result<ClaimHolder> open_claim(std::span<const std::byte> value, std::string_view bound);

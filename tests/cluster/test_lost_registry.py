@@ -1,4 +1,5 @@
 """When etcd is gone and its nodes are not."""
+import json
 import shutil
 
 import pytest
@@ -36,6 +37,8 @@ def stops(node, what):
     failed = node.store.weft("tag", "a@1", "other", check=False)
     assert failed.returncode != 0 and "weft cluster reconcile" in failed.stderr
     assert any("weft cluster reconcile" in line for line in node.store.weft("status").stdout.splitlines())
+    findings = json.loads(node.store.weft("health", "--json", check=False).stdout)["findings"]
+    assert ("trouble", "history-lost") in {(one["level"], one["what"]) for one in findings}
 
 
 def test_a_lost_registry_is_not_made_anew_by_its_nodes_and_its_backup_is_reconciled(tmp_path):

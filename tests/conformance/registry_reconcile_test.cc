@@ -2,6 +2,7 @@
 // acknowledged version is there under exactly one name on all nodes, no name has two, and tags lead where the last of
 // their settings says. WEFT_TEST_HISTORIES and WEFT_TEST_KILLS set how many histories and kills there are.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ std::size_t count_from(const char* variable, std::size_t usual) {
 struct Model {
   std::map<Uuid, Digest> published;
   std::set<Uuid> removed;
+  std::map<Uuid, std::string> messages;
   std::map<std::string, TagOrder> tags;  // by MODEL:TAG; the last setting, whose version is zeros if it deleted the tag
 };
 
@@ -48,8 +50,18 @@ struct Shown {
   std::map<Uuid, std::vector<std::string>> names;  // of a version, live or removed
   std::map<std::string, Uuid> by_name;             // MODEL@NUMBER
   std::map<Uuid, Digest> live;
+  std::map<Uuid, std::string> messages;  // of live versions, without empty ones
   std::map<std::string, Uuid> tags;
   bool operator==(const Shown&) const = default;
+  std::string text() const {
+    std::string text;
+    for (const auto& [name, uid] : by_name)
+      text += fmt::format("{} {}\n", name, live.contains(uid) ? "live" : "removed");
+    for (const auto& [uid, message] : messages) text += fmt::format("{}: {}\n", names.at(uid).front(), message);
+    for (const auto& [name, uid] : tags)
+      text += fmt::format("{} to {}\n", name, uid.empty() ? "none" : names.at(uid).front());
+    return text;
+  }
 };
 
 Shown shown_by(Store& store) {
@@ -59,7 +71,9 @@ Shown shown_by(Store& store) {
     WEFT_CHECK(each_row(store, list_versions(model.id), [&](const VersionRow& row) -> Status {
       shown.names[row.uid].push_back(spec_of(row));
       shown.by_name[spec_of(row)] = numbers[row.number] = row.uid;
-      if (!row.removed) shown.live[row.uid] = row.manifest;
+      if (row.removed) return {};
+      shown.live[row.uid] = row.manifest;
+      if (!row.message.empty()) shown.messages[row.uid] = row.message;
       return {};
     }));
     return each_row(store, list_tags(model.id), [&](const TagRow& tag) -> Status {
@@ -99,7 +113,11 @@ class History {
   void check() {
     for (auto& node : nodes_) REQUIRE(node->registry().catch_up(deadline()).ok());
     const Shown first = shown_by(nodes_[0]->store());
-    for (std::size_t node = 1; node < kNodes; ++node) CHECK(shown_by(nodes_[node]->store()) == first);
+    for (std::size_t node = 1; node < kNodes; ++node) {
+      const Shown other = shown_by(nodes_[node]->store());
+      CHECK_MESSAGE(other == first, "node 0 shows\n", first.text(), "and node ", node, " shows\n", other.text(),
+                    refusals());
+    }
     for (const auto& [uid, names] : first.names) CHECK(names.size() == 1);
     CHECK(first.by_name.size() == first.names.size());
     for (const auto& [uid, manifest] : model_.published) {
@@ -109,6 +127,9 @@ class History {
       if (live != first.live.end()) CHECK(live->second == manifest);
     }
     CHECK(first.names.size() == model_.published.size());
+    for (const auto& [uid, message] : first.messages) CHECK(message == model_.messages[uid]);
+    for (const auto& [uid, message] : model_.messages)
+      if (first.live.contains(uid)) CHECK(first.messages.contains(uid));
     for (const auto& [name, uid] : first.tags) CHECK(first.live.contains(uid));
     for (const auto& [name, last] : model_.tags) {
       const auto at = first.tags.find(name);
@@ -130,13 +151,13 @@ class History {
   }
   static std::chrono::steady_clock::time_point deadline() { return std::chrono::steady_clock::now() + 60s; }
 
-  std::optional<VersionRow> any_live(Store& store, const std::string& model) {
+  std::optional<VersionRow> any(Store& store, const std::string& model, bool removed) {
     std::vector<VersionRow> rows;
     const auto snapshot = must(store.snapshot());
     const auto row = snapshot->model(model);
     if (!row.ok()) return {};
     for (const VersionRow& version : must(snapshot->versions(row->id)).rows)
-      if (!version.removed) rows.push_back(version);
+      if (version.removed == removed) rows.push_back(version);
     return rows.empty() ? std::nullopt : std::optional(rows[draw(rows.size())]);
   }
 
@@ -149,10 +170,17 @@ class History {
     last = std::max(last, said.order(answer->items[0].mod_revision));
   }
 
+  // A node without the content of the version cannot undelete it.
+  void restore(ClusterNode& node, const VersionRow& row) {
+    if (!node.registry().undelete(row.model_name, row.number, [](const Digest&) { return false; }, {}).ok()) return;
+    model_.removed.erase(row.uid);
+    for (const char* name : {"ta", "tb", "tc"}) record_tag(row.model_name, name);
+  }
+
   void step(ClusterNode& node) {
     const std::string model = std::string("m") + static_cast<char>('a' + draw(3));
     const std::string tag = std::string("t") + static_cast<char>('a' + draw(3));
-    const std::size_t what = draw(10);
+    const std::size_t what = draw(14);
     if (what < 5) {
       PublishRequest request;
       if (draw(3) == 0) request.tags = {tag};
@@ -161,9 +189,14 @@ class History {
       if (!request.tags.empty()) record_tag(model, tag);
       return;
     }
-    const auto row = any_live(node.store(), model);
+    const auto row = any(node.store(), model, what == 10 || what == 11);
     if (!row) return;
-    if (what < 8) {
+    if (what >= 12) {
+      const std::string message = "text " + std::to_string(++content_);
+      if (node.registry().describe(model, row->number, {message, {}}).ok()) model_.messages[row->uid] = message;
+    } else if (what >= 10) {
+      restore(node, *row);
+    } else if (what < 8) {
       if (node.registry().set_tag(model, tag, draw(4) == 0 ? std::nullopt : std::optional(row->number)).ok())
         record_tag(model, tag);
     } else if (remove_version(node.registry(), model, row->number).ok()) {

@@ -48,6 +48,7 @@ void fuzz_values(std::span<const std::byte> payload) {
   static_cast<void>(open_node(sealed(RecordKind::registry_node), kBound));
   if (const auto holder = open_claim(sealed(RecordKind::registry_claim), kBound); holder.ok())
     fuzzing::require(open_claim(seal(*holder, kBound), kBound).value() == *holder, "a claim is sealed as it was");
+  static_cast<void>(open_share(sealed(RecordKind::registry_mark), kBound));
   static_cast<void>(open_meta(sealed(RecordKind::registry_meta), kBound));
 }
 

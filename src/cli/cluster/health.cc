@@ -27,7 +27,8 @@ constexpr CommandInfo kHealthInfo = {
     .json =
         "{verdict, findings: [{what, level, text, command}], facts: {gathered_ns,\n"
         " clustered, daemon_problem, lost, last_lost, last_lost_ns,\n"
-        " origin: {place, problem, seconds}, etcd: {place, problem, seconds}, keys,\n"
+        " origin: {place, problem, seconds}, etcd: {place, problem, seconds},\n"
+        " history_lost, keys,\n"
         " nodes: [{name, node, address, present, self, asked, problem, other_key, last_ns,\n"
         " round_trip_seconds, clock_offset_seconds, clock_ahead, clock_error_seconds,\n"
         " free_bytes, disk_bytes, reserve_bytes, unsaved, owned_versions, owned_bytes}],\n"

@@ -71,6 +71,7 @@ TEST_CASE("each fact that is wrong gives its finding") {
   CHECK(found([](auto& f) { f.origin.seconds = 2; }) == Found{"warning origin-slow"});
   CHECK(found([](auto& f) { f.etcd.problem = "connection refused"; }) == Found{"trouble etcd-unreachable"});
   CHECK(found([](auto& f) { f.etcd.seconds = 2; }) == Found{"warning etcd-slow"});
+  CHECK(found([](auto& f) { f.history_lost = "node a has m@2"; }) == Found{"trouble history-lost"});
   CHECK(found([](auto& f) { f.keys = 2; }) == Found{"warning keys-differ"});
   CHECK(found([](auto& f) { f.nodes[1].other_key = true; }) == Found{"trouble keys-differ"});
   CHECK(found([](auto& f) { f.nodes[1].present = false; }) == Found{"warning node-absent"});

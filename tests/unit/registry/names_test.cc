@@ -639,3 +639,17 @@ TEST_CASE("names: a publish that a full etcd refuses says so") {
   static_cast<void>(c.names.publish(wish("a", 1)));
   CHECK(c.names.publish(wish("b", 2)).error().code == Errc::no_space);
 }
+
+TEST_CASE("names: a removal or an undelete from a lost history replaces no later state") {
+  Cluster c;
+  must_publish(c, wish("m", 1));
+  REQUIRE(c.names.remove_version("m", 1).ok());
+  UndeleteWish undelete;
+  REQUIRE(c.names.undelete("m", 1, undelete).ok());
+  EtcdRemoval removal;
+  removal.removed_ns = 5;
+  CHECK(c.names.remove_version("m", 1, removal).error().code == Errc::exists);
+  REQUIRE(c.names.remove_version("m", 1).ok());
+  undelete.undeleted_ns = 6;
+  CHECK(c.names.undelete("m", 1, undelete).error().code == Errc::exists);
+}

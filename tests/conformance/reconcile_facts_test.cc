@@ -1,0 +1,154 @@
+// A reconciliation brings back purges, collections, authors and protections, and reports what the registry refuses.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../unit/store/index_support.h"
+#include "base/sha256.h"
+#include "registry/etcd_client.h"
+#include "registry_worlds.h"
+#include "weft/store/commits.h"
+#include "weft/store/walk.h"
+
+namespace weft {
+namespace {
+
+using namespace conformance;
+using testing::EtcdProcess;
+using testing::must;
+using testing::TempDir;
+
+// Nodes "knows" and "late". Etcd loses what `lost` changes on "knows", and goes on with what `goes_on` changes on
+// "late".
+struct Loss {
+  EtcdProcess etcd;
+  TempDir dir;
+  EtcdOptions options = etcd_options(etcd);
+  std::unique_ptr<ClusterNode> knows = node("knows"), late = node("late");
+
+  std::unique_ptr<ClusterNode> node(const std::string& name) {
+    return std::make_unique<ClusterNode>(dir / name, options);
+  }
+  template <class Lost, class GoesOn>
+  void lose(const Lost& lost, const GoesOn& goes_on) {
+    must(late->registry().catch_up(deadline()));
+    late.reset();
+    etcd.save();
+    REQUIRE(knows->wait_connected());
+    lost(*knows);
+    etcd.kill();
+    knows->wait_connected(false);
+    etcd.set_back();
+    late = node("late");
+    goes_on(*late);
+    REQUIRE(eventually([&] { return knows->registry().status().lost.find("etcd lacks") != std::string::npos; }));
+  }
+  ReconcileReport reconcile() { return must(late->registry().reconcile({})); }
+  static std::chrono::steady_clock::time_point deadline() {
+    return std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  }
+};
+
+VersionRow row_of(RegistryNode& node, const std::string& model, std::uint64_t number) {
+  const auto snapshot = must(node.store().snapshot());
+  return must(snapshot->version(must(snapshot->model(model)).id, number));
+}
+
+std::optional<TagRow> tag_of(RegistryNode& node, const std::string& model, const std::string& name) {
+  std::optional<TagRow> found;
+  const ModelId id = must(must(node.store().snapshot())->model(model)).id;
+  must(each_row(node.store(), list_tags(id), [&](const TagRow& tag) -> Status {
+    if (tag.name == name) found = tag;
+    return {};
+  }));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("reconcile: a version that the registry cannot have is reported, and is no loss after the next start") {
+  Loss loss;
+  must(publish(*loss.knows, "m", {1}));
+  loss.lose(
+      [](RegistryNode& node) {
+        must(publish(node, "org/x", {2}));
+        REQUIRE(node.registry().set_tag("org/x", "best", 1).ok());
+      },
+      [](RegistryNode& node) { must(publish(node, "org", {3})); });
+  const ReconcileReport report = loss.reconcile();
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].find("org/x") != std::string::npos);
+  CHECK(report.problems[0].find("knows") != std::string::npos);
+  CHECK(row_of(*loss.knows, "org/x", 1).manifest == sha256(testing::manifest_of({{2}})));
+  loss.knows.reset();
+  must(publish(*loss.late, "m", {4}));
+  must(publish(*loss.late, "m", {5}));
+  etcd::Client client(loss.options);
+  const auto now = must(client.range({{"x", ""}, 0, 0, false, false}));
+  loss.etcd.control({"compact", std::to_string(now.header.revision)});
+  loss.knows = loss.node("knows");
+  CHECK(eventually([&] { return names_of(loss.knows->store()).find("m@3") != std::string::npos; }));
+  CHECK(loss.knows->registry().status().lists == 1);
+  CHECK(loss.knows->registry().status().lost.empty());
+  CHECK(publish(*loss.knows, "m", {6}).ok());
+}
+
+TEST_CASE("reconcile: a purge follows its version to another number, and the collection of the origin comes back") {
+  Loss loss;
+  must(publish(*loss.knows, "m", {1}));
+  const OriginCollection collection{"0123456789abcdef", 3, 5};
+  Uuid purged;
+  loss.lose(
+      [&](RegistryNode& node) {
+        must(publish(node, "m", {2}));
+        purged = row_of(node, "m", 2).uid;
+        REQUIRE(remove_version(node.registry(), "m", 2).ok());
+        REQUIRE(node.registry().purge({{"m", 2}, purged}).ok());
+        REQUIRE(node.registry().announce(collection).ok());
+      },
+      [](RegistryNode& node) { must(publish(node, "m", {3})); });
+  CHECK(loss.reconcile().renumbered == std::vector<Renumbered>{{"m", 2, 3}});
+  auto fresh = loss.node("fresh");
+  for (ClusterNode* node : {loss.knows.get(), loss.late.get(), fresh.get()}) {
+    REQUIRE(eventually([&] { return node->registry().purged().size() == 1; }));
+    const PurgedVersion version = node->registry().purged()[0];
+    CHECK(version.name == VersionName{"m", 3});
+    CHECK(version.uid == purged);
+    CHECK(row_of(*node, "m", 3).uid == purged);
+    CHECK(eventually([&] { return node->registry().origin_collection() == collection; }));
+  }
+}
+
+TEST_CASE("reconcile: tags and removals come back with their authors, and tags with their protection") {
+  Loss loss;
+  must(publish(*loss.knows, "m", {1}));
+  must(publish(*loss.knows, "gone", {2}));
+  loss.lose(
+      [](RegistryNode& node) {
+        REQUIRE(node.registry().set_tag("m", "best", 1, {"ada", {}}).ok());
+        REQUIRE(node.registry().set_tag("m", "kept", 1, {"bob", {}}).ok());
+        REQUIRE(node.registry().protect_tag("m", "kept", true, {"bob", {}}).ok());
+        const VersionName gone{"gone", 1};
+        REQUIRE(node.registry().remove_versions({&gone, 1}, Tagged::removed, {"eve", {}}).ok());
+      },
+      [](RegistryNode& node) { must(publish(node, "m", {3})); });
+  CHECK(loss.reconcile().problems.empty());
+  REQUIRE(eventually([&] { return tag_of(*loss.late, "m", "kept").has_value(); }));
+  REQUIRE(eventually([&] { return tag_of(*loss.late, "m", "best").has_value(); }));
+  CHECK(tag_of(*loss.late, "m", "kept")->owner == "bob");
+  CHECK(loss.late->registry().set_tag("m", "kept", 2, {"ada", {}, true}).error().code == Errc::permission);
+  std::string author;
+  const ModelId id = must(must(loss.late->store().snapshot())->model("m")).id;
+  must(each_row(loss.late->store(), list_tag_moves(id), [&](const TagMove& move) -> Status {
+    if (move.name == "best") author = move.by.user;
+    return {};
+  }));
+  CHECK(author == "ada");
+  REQUIRE(eventually([&] { return row_of(*loss.late, "gone", 1).removed; }));
+  std::string remover;
+  for (const Commit& commit : must(loss.late->store().commits(0)).commits)
+    if (commit.kind == Commit::Kind::removal) remover = commit.by.user;
+  CHECK(remover == "eve");
+}
+
+}  // namespace weft
