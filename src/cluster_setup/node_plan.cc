@@ -213,7 +213,8 @@ class Writer {
     Lines lines;
     lines.line("stop() {{").line("  pid=$(running \"$1\" \"$2\")").line("  [ -n \"$pid\" ] || return 0");
     lines.line("  kill \"$pid\"").line("  for _ in $(seq 900); do");
-    lines.line("    [ -n \"$(running \"$1\" \"$2\")\" ] || return 0").line("    sleep 0.1").line("  done");
+    // A process that ends has neither memory nor a command line before it closes its files and leaves its directory.
+    lines.line("    [ \"/proc/$pid/cwd\" -ef . ] || return 0").line("    sleep 0.1").line("  done");
     lines.line("  echo \"$1: process $pid does not end\" >&2").line("  exit 1").line("}}");
     lines.line("stop weftd {}", shell_word(places_.config()));
     if (parts_.member) lines.line("stop etcd {}", shell_word(places_.setting("etcd.yaml")));
