@@ -255,12 +255,10 @@ class Run {
       while (pick(is_bare) != nullptr) adopt_one();
     }
     make_old();
+    const PacksByContent live = live_in_packs();
     must(cluster_.store->gc({false, revision_, true}, no_progress()));
     give_back_promoted();
-    // gc deletes a cached pack without live blobs, and never rewrites one.
-    std::erase_if(cached_, [&](const auto& pack) {
-      return std::ranges::none_of(pack.second, [&](unsigned n) { return is_held(n); });
-    });
+    follow_rewrites(live);
     std::erase_if(present_, [&](unsigned n) {
       return !is_held(n) && std::ranges::none_of(cached_, [n](const auto& pack) { return pack.second.contains(n); });
     });
@@ -268,6 +266,30 @@ class Run {
     for (const Naive& version : versions_)
       if (!version.removed) needed.insert(manifest_of(version.files));
     manifests_ = std::move(needed);
+  }
+
+  // Returns, for each pack, the contents that a version needs and the index has there.
+  PacksByContent live_in_packs() {
+    PacksByContent live;
+    auto snapshot = must(cluster_.store->snapshot());
+    for (unsigned n = 0; n < kContents; ++n)
+      if (const auto place = snapshot->find_blob(content_id(n)); place.ok() && is_held(n)) live[place->pack].insert(n);
+    return live;
+  }
+
+  // gc deletes a cached pack without live contents, and makes a cached pack of the live ones if there are others.
+  void follow_rewrites(const PacksByContent& live) {
+    PacksByContent left;
+    auto snapshot = must(cluster_.store->snapshot());
+    for (const auto& [id, contents] : cached_) {
+      const auto found = live.find(id);
+      if (found == live.end()) continue;
+      const PackId now = must(snapshot->find_blob(content_id(*found->second.begin()))).pack;
+      CHECK((now == id) == (found->second == contents));
+      for (const unsigned n : found->second) CHECK(must(snapshot->find_blob(content_id(n))).pack == now);
+      left[now] = found->second;
+    }
+    cached_ = std::move(left);
   }
 
   // Acts as if the last publish were long ago. For a minute after its start, a daemon keeps packs that its predecessor
