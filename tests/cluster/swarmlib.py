@@ -39,13 +39,23 @@ def swarm_of_nodes(tmp_path, provider="auto"):
         yield holder, others, source
 
 
+def mixed(number):
+    """As mix() of src/placement/rendezvous.h."""
+    for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
+        number = (number ^ number >> shift) * factor % 2**64
+    return number ^ number >> 31
+
+
 def ranked(holder, others, model="model"):
     """The nodes as they are preferred to introduce others for the version. `others` are all but its publisher."""
     manifest = bytes.fromhex(holder.store.json("log", model)["versions"][0]["manifest"])
     ids = {member["name"]: member["node"] for member in holder.daemon.ask("peers")["peers"]}
 
+    def first_number(digest):
+        return int.from_bytes(digest[:8], "big")
+
     def weight(node):
-        return hashlib.sha256(manifest + ids[node.directory.name].encode()).digest()
+        return mixed(first_number(manifest) ^ first_number(hashlib.sha256(ids[node.directory.name].encode()).digest()))
     return sorted(others, key=weight, reverse=True)
 
 

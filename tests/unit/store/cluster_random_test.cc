@@ -248,6 +248,7 @@ class Run {
   }
 
   void collect() {
+    const PacksByContent live = live_in_packs();
     const bool bare = pick(is_bare) != nullptr;
     auto refused = cluster_.store->gc({false, revision_}, no_progress());
     if (bare) {
@@ -255,7 +256,6 @@ class Run {
       while (pick(is_bare) != nullptr) adopt_one();
     }
     make_old();
-    const PacksByContent live = live_in_packs();
     must(cluster_.store->gc({false, revision_, true}, no_progress()));
     give_back_promoted();
     follow_rewrites(live);
@@ -280,14 +280,18 @@ class Run {
   // gc deletes a cached pack without live contents, and makes a cached pack of the live ones if there are others.
   void follow_rewrites(const PacksByContent& live) {
     PacksByContent left;
+    const PacksByContent after = live_in_packs();
     auto snapshot = must(cluster_.store->snapshot());
     for (const auto& [id, contents] : cached_) {
-      const auto found = live.find(id);
-      if (found == live.end()) continue;
-      const PackId now = must(snapshot->find_blob(content_id(*found->second.begin()))).pack;
-      CHECK((now == id) == (found->second == contents));
-      for (const unsigned n : found->second) CHECK(must(snapshot->find_blob(content_id(n))).pack == now);
-      left[now] = found->second;
+      const auto before = live.find(id);
+      const bool had_none = before == live.end();
+      const PackId now = had_none ? id : must(snapshot->find_blob(content_id(*before->second.begin()))).pack;
+      if (!after.contains(now)) continue;
+      const std::set<unsigned>& there = after.at(now);
+      CHECK((had_none || std::ranges::includes(there, before->second)));
+      CHECK(std::ranges::includes(contents, there));
+      CHECK((now == id) == (there == contents));
+      left[now] = there;
     }
     cached_ = std::move(left);
   }
