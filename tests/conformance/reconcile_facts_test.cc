@@ -18,8 +18,8 @@ using testing::EtcdProcess;
 using testing::must;
 using testing::TempDir;
 
-// Nodes "knows" and "late". Etcd loses what `lost` changes on "knows", and goes on with what `goes_on` changes on
-// "late".
+// Nodes "knows" and "late". Etcd loses what `lost` changes on "knows", and has what `goes_on` changes on "late". Both
+// changes are made in histories of their own, so that no node sees the loss before them.
 struct Loss {
   EtcdProcess etcd;
   TempDir dir;
@@ -31,17 +31,23 @@ struct Loss {
   }
   template <class Lost, class GoesOn>
   void lose(const Lost& lost, const GoesOn& goes_on) {
-    must(late->registry().catch_up(deadline()));
+    for (auto* node : {&knows, &late}) must((*node)->registry().catch_up(deadline()));
+    knows.reset();
     late.reset();
-    etcd.save();
-    REQUIRE(knows->wait_connected());
-    lost(*knows);
-    etcd.kill();
-    knows->wait_connected(false);
-    etcd.set_back();
+    etcd.save("common");
     late = node("late");
     goes_on(*late);
-    REQUIRE(eventually([&] { return knows->registry().status().lost.find("etcd lacks") != std::string::npos; }));
+    late.reset();
+    etcd.save("without the loss");
+    etcd.set_back("common");
+    knows = node("knows");
+    lost(*knows);
+    etcd.kill();
+    REQUIRE(knows->wait_connected(false));
+    etcd.set_back("without the loss");
+    late = node("late");
+    for (auto* node : {&knows, &late})
+      REQUIRE(eventually([&] { return (*node)->registry().status().lost.find("etcd lacks") != std::string::npos; }));
   }
   ReconcileReport reconcile() { return must(late->registry().reconcile({})); }
   static std::chrono::steady_clock::time_point deadline() {
