@@ -33,14 +33,13 @@ class Impossible {
   std::vector<RefusedChange> list() const {
     std::vector<RefusedChange> changes;
     for (const auto& [key, why] : reasons_) {
-      if (changes.size() == kListMax) break;
+      if (changes.size() == kRefusedMax) break;
       changes.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), one_line(why)});
     }
     return changes;
   }
 
  private:
-  static constexpr std::size_t kListMax = 500;
   static constexpr std::size_t kReasonMax = 300;
   static std::string one_line(const std::string& why) { return printable(why, kReasonMax); }
 

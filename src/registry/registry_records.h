@@ -64,6 +64,8 @@ struct RegistryMoment {
   Uuid uid = {};  // of a version in memory or purged
 };
 
+inline constexpr std::size_t kRefusedMax = 500;  // changes that the share of a node lists
+
 // A change that a node has and the registry cannot have.
 struct RefusedChange {
   std::string model;
