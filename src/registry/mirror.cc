@@ -181,10 +181,9 @@ Result<bool> Mirror::settle(RegistryList& list) {
 // would take these changes for lost again.
 Status Mirror::read_impossible() {
   if (!impossible_.empty() || mark_.generation != meta_.generation) return {};
-  WEFT_TRY(auto shares, parts_.own.shares());
-  const auto share = shares.find(node_);
-  if (share == shares.end() || share->second.generation != meta_.generation) return {};
-  for (RefusedChange& change : share->second.refused) impossible_.add(std::move(change));
+  WEFT_TRY(auto share, parts_.own.share(node_));
+  if (!share || share->generation != meta_.generation) return {};
+  for (RefusedChange& change : share->refused) impossible_.add(std::move(change));
   return {};
 }
 

@@ -75,18 +75,16 @@ Status Purges::bring_back() {
 
 // Values that do not verify count as none.
 Result<bool> Purges::read() {
-  etcd::RangeQuery range{own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, false, false};
   bool any = false;
-  for (;;) {
-    WEFT_TRY(const etcd::RangeAnswer page, own_.client().range(range));
-    for (const etcd::KeyValue& item : page.items)
-      if (const auto key = own_.keys().parse(item.key); key.ok()) {
-        const auto fresh = saw(*key, item);
-        any = (fresh.ok() && *fresh) || any;
-      }
-    if (!page.more || page.items.empty()) return any;
-    range.keys.begin = page.items.back().key + '\0';
-  }
+  WEFT_CHECK(etcd::each_page(own_.client(), {own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, false, false},
+                             [&](const etcd::RangeAnswer& page) {
+                               for (const etcd::KeyValue& item : page.items) {
+                                 const auto key = own_.keys().parse(item.key);
+                                 const auto fresh = key.ok() ? saw(*key, item) : false;
+                                 any = (fresh.ok() && *fresh) || any;
+                               }
+                             }));
+  return any;
 }
 
 Result<bool> Purges::saw(const RegistryKey& key, const etcd::KeyValue& item) {

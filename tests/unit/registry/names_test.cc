@@ -640,6 +640,23 @@ TEST_CASE("names: a publish that a full etcd refuses says so") {
   CHECK(c.names.publish(wish("b", 2)).error().code == Errc::no_space);
 }
 
+TEST_CASE("names: the shares of a reconciliation are read even if they are many and large") {
+  Cluster c;
+  const std::vector<std::byte> large(limits::kRegistryRecordMax);
+  for (int node = 0; node < 30; ++node) {
+    const std::string id = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7" + std::to_string(10 + node);
+    if (node % 2 == 0) REQUIRE(c.own.complete_generation(id, {7, {}}).ok());
+    etcd::Txn txn;
+    txn.then.emplace_back(etcd::Put{c.keys.share(id), large, 0});
+    if (node % 2 == 1) REQUIRE(c.client.txn(txn).ok());
+  }
+  const auto shares = c.own.shares();
+  if (!shares.ok()) FAIL(shares.error().message);
+  CHECK(shares->size() == 15);
+  CHECK(c.own.share(shares->begin()->first).value()->generation == 7);
+  CHECK_FALSE(c.own.share("8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a711").value().has_value());
+}
+
 TEST_CASE("names: a removal or an undelete from a lost history replaces no later state") {
   Cluster c;
   must_publish(c, wish("m", 1));
