@@ -55,6 +55,7 @@ struct EtcdRemoval {
   Uuid uid = {};  // of the version
   // As VersionRow::removed_ns; 0: now. Else Errc::exists if the version was undeleted later.
   std::uint64_t removed_ns = 0;
+  bool purged = false;  // the version is purged in the same transaction
 };
 
 // Changes of a version take its identity as the caller knows it. If another version has the number, they fail with

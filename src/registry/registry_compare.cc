@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "registry/registry_records.h"
 #include "weft/names.h"
 #include "weft/store/commits.h"
 #include "weft/store/snapshot.h"

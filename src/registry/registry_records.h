@@ -70,7 +70,7 @@ inline constexpr std::size_t kRefusedMax = 500;  // changes that the share of a 
 struct RefusedChange {
   std::string model;
   std::string tag = {};  // "": a version
-  Uuid uid = {};         // of the version; zeros of a tag
+  Uuid uid = {};         // of the version; zeros of a tag, and of a purge
   std::string why = {};
 };
 
