@@ -115,6 +115,17 @@ Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersi
   return done;
 }
 
+// A purge decides against each undelete. The removal gets the time of the undelete, so that it is the later state on
+// all nodes.
+Result<std::optional<std::uint64_t>> EtcdRestore::stay_removed(const VersionRow& row, const Returning& now) {
+  const std::string key = keys_.tombstone(row.model_name, row.number);
+  RegistryTombstone tombstone = *now.removed;
+  std::uint64_t& removed_ns = tombstone.version.version.removed_ns;
+  removed_ns = std::max(removed_ns, row.undeleted_ns);
+  WEFT_TRY(const auto put, own_.put_again(key, seal(tombstone, keys_.bound(key)), now.at));
+  return put ? std::optional(row.number) : std::nullopt;
+}
+
 // Adds a version that the registry lacks. Returns its number; nothing after a lost race.
 Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersion version, const Returning& now,
                                                                   OfNumber taken, bool purged) {
@@ -246,8 +257,12 @@ Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& v
                                                         std::uint64_t listed, std::uint64_t& head_put) {
   WEFT_TRY(const Returning now, read_returning(version));
   if (now.live || now.removed) {
-    if (now.removed && !version.version.removed)
+    if (now.removed && !version.version.removed) {
+      const Status unpurged = names_.check_unpurged(version.version);
+      if (!unpurged.ok() && unpurged.error().code == Errc::absent) return stay_removed(version.version, now);
+      WEFT_CHECK(unpurged);
       WEFT_CHECK(names_.check_shows(version.version.model_name, version.version.kind));
+    }
     auto returned = try_return(version, now, purged);
     const bool raced =
         !returned.ok() && (returned.error().code == Errc::not_found || returned.error().code == Errc::exists);

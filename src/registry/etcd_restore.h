@@ -45,6 +45,7 @@ class EtcdRestore {
   Result<Returning> read_returning(const MirroredVersion& version);
   static MirroredVersion joined(const MirroredVersion& version, MirroredVersion there);
   Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now, bool purged);
+  Result<std::optional<std::uint64_t>> stay_removed(const VersionRow& row, const Returning& now);
   Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken, bool purged);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);

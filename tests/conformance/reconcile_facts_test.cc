@@ -99,6 +99,25 @@ TEST_CASE("reconcile: a version that the registry cannot have is reported, and i
   CHECK(publish(*loss.knows, "m", {6}).ok());
 }
 
+TEST_CASE("reconcile: a version that was undeleted in the lost history and purged in the other one stays removed") {
+  Loss loss;
+  const Uuid uid = must(publish(*loss.knows, "m", {1})).version.uid;
+  must(publish(*loss.knows, "other", {1}));
+  REQUIRE(remove_version(loss.knows->registry(), "m", 1).ok());
+  loss.lose(
+      [](RegistryNode& node) {
+        REQUIRE(node.registry().undelete("m", 1, [](const Digest&) { return false; }, {}).ok());
+      },
+      [&](RegistryNode& node) {
+        REQUIRE(node.registry().purge({{"m", 1}, uid}).ok());
+      });
+  CHECK(loss.reconcile().problems.empty());
+  for (ClusterNode* node : {loss.knows.get(), loss.late.get()}) {
+    CHECK(eventually([&] { return row_of(*node, "m", 1).removed; }));
+    CHECK(eventually([&] { return node->registry().purged().size() == 1; }));
+  }
+}
+
 TEST_CASE("reconcile: a purge follows its version to another number, and the collection of the origin comes back") {
   Loss loss;
   must(publish(*loss.knows, "m", {1}));

@@ -716,6 +716,25 @@ TEST_CASE("names: a purged version comes back with its purge, and is not undelet
   }
 }
 
+TEST_CASE("names: a purge decides against an undelete in a lost history") {
+  Cluster c;
+  const PublishWish what = wish("m", 1);
+  must_publish(c, what);
+  REQUIRE(c.names.remove_version("m", 1).ok());
+  Purges purges(c.own);
+  REQUIRE(purges.put({{"m", 1}, what.version.version.uid}).ok());
+  Lacking lacking;
+  lacking.versions = {what.version};
+  VersionRow& row = lacking.versions[0].version;
+  row.number = 1;
+  row.undeleted_ns = tombstone_of(c, "m")->version.version.removed_ns + 7;
+  Impossible impossible;
+  CHECK(reconcile(c, lacking, impossible).empty());
+  CHECK(impossible.empty());
+  CHECK(tombstone_of(c, "m").has_value());
+  CHECK(is_decided_later(tombstone_of(c, "m")->version.version, row));
+}
+
 TEST_CASE("names: a purge is tried again if the record of its version is put again meanwhile") {
   Raced raced;
   const PublishWish what = wish("m", 1);
