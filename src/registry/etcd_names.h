@@ -96,6 +96,8 @@ class EtcdNames {
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number, const Uuid& uid = {});
   // Errc::exists: a new version of this name would hide another model, or the live versions have another kind.
   Status check_shows(const std::string& model, VersionKind kind);
+  // Adds the condition that a new version of this name hides no other model.
+  void compare_shows(etcd::Txn& txn, const std::string& model) const;
 
  private:
   using Clock = etcd::Client::Clock;

@@ -162,6 +162,7 @@ Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersio
     const std::string memory = keys_.memory(model, number);
     txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{row.time_ns, row.uid}, keys_.bound(memory)), 0});
   }
+  if (!row.removed) names_.compare_shows(txn, model);
   if (purged && row.removed) txn.then.emplace_back(purge_of(keys_, model, number, row.uid));
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   own_.forget(model);

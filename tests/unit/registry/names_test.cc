@@ -735,6 +735,18 @@ TEST_CASE("names: a purge decides against an undelete in a lost history") {
   CHECK(is_decided_later(tombstone_of(c, "m")->version.version, row));
 }
 
+TEST_CASE("names: a version that is brought back hides no model that was published meanwhile") {
+  Raced raced;
+  Lacking lacking;
+  lacking.versions = {lacked("org/x", 1, false)};
+  raced.liar.before = [&] { CHECK(raced.other->publish(wish("org", 2)).ok()); };
+  Impossible impossible;
+  CHECK(reconcile(*raced.slow, lacking, impossible).empty());
+  const auto there = raced.direct.range({{raced.slow->keys.version("org/x", 1), {}}, 0, 0, false, false});
+  CHECK(there->items.empty());
+  CHECK(reconcile(*raced.slow, lacking, impossible).size() == 1);
+}
+
 TEST_CASE("names: a purge is tried again if the record of its version is put again meanwhile") {
   Raced raced;
   const PublishWish what = wish("m", 1);
