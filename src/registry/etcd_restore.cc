@@ -242,6 +242,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     if (**merged != name.number) moved[name] = **merged;
   }
   for (MirroredTag tag : lacking.tags) {
+    if (impossible.has(tag)) continue;
     if (const auto at = moved.find({tag.model, tag.number}); at != moved.end()) tag.number = at->second;
     const auto done = bring_back(tag, false);
     if (!done.ok() && !is_permanent(done.error())) return done.error();

@@ -786,6 +786,18 @@ TEST_CASE("names: purges that the registry cannot have are reported, and stop no
   CHECK(refused[1].why.find("live@1: it was brought back meanwhile") != std::string::npos);
 }
 
+TEST_CASE("names: the tags of a version that the registry refuses are not tried") {
+  Cluster c;
+  must_publish(c, wish("m", 1));
+  Lacking lacking;
+  lacking.versions = {lacked("m", 2, false)};
+  lacking.versions[0].version.kind = VersionKind::dataset;
+  lacking.tags = {{"m", "best", 1, 5, 6, {}, lacking.versions[0].version.uid, 7}};
+  Impossible impossible;
+  CHECK(reconcile(c, lacking, impossible).size() == 1);
+  CHECK(impossible.list().size() == 1);
+}
+
 TEST_CASE("names: the shares of a reconciliation are read even if they are many and large") {
   Cluster c;
   const std::vector<std::byte> large(limits::kRegistryRecordMax);
