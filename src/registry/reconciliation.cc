@@ -54,7 +54,16 @@ Result<ReconcileReport> Reconciliation::try_out() {
   return std::move(report_);
 }
 
-// A registry that has lost nothing keeps its generation.
+// True if some node has changes that the registry has refused. The registry may be able to have these changes now, for
+// instance because another model was removed.
+Result<bool> Reconciliation::has_refusals() {
+  WEFT_TRY(const auto shares, own_.shares());
+  return std::ranges::any_of(shares, [this](const auto& share) {
+    return share.second.generation == own_.generation() && !share.second.refused.empty();
+  });
+}
+
+// A registry that has lost nothing, and has refused nothing, keeps its generation.
 Status Reconciliation::begin() {
   RegistryStatus status;
   mirror_.fill(status);
@@ -62,7 +71,8 @@ Status Reconciliation::begin() {
     return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
   if (status.connected && status.lost.empty()) {
     report_.generation = own_.generation();
-    return {};
+    WEFT_TRY(const bool again, has_refusals());
+    if (!again) return {};
   }
   WEFT_TRY(report_.generation, own_.begin_generation(store_.cluster()->cluster, status.generation));
   return {};

@@ -27,6 +27,7 @@ class Reconciliation {
 
  private:
   Result<ReconcileReport> try_out();  // changes nothing
+  Result<bool> has_refusals();
   Status begin();
   Status wait_for_own();
   Status bring_back_origin();

@@ -99,6 +99,19 @@ TEST_CASE("reconcile: a version that the registry cannot have is reported, and i
   CHECK(publish(*loss.knows, "m", {6}).ok());
 }
 
+TEST_CASE("reconcile: a refused version comes back once the registry can have it") {
+  Loss loss;
+  must(publish(*loss.knows, "m", {1}));
+  loss.lose([](RegistryNode& node) { must(publish(node, "org/x", {2})); },
+            [](RegistryNode& node) { must(publish(node, "org", {3})); });
+  REQUIRE(loss.reconcile().problems.size() == 1);
+  REQUIRE(remove_version(loss.late->registry(), "org", 1).ok());
+  CHECK(loss.reconcile().problems.empty());
+  CHECK(eventually([&] { return names_of(loss.late->store()).find("org/x@1") != std::string::npos; }));
+  const std::uint64_t generation = loss.reconcile().generation;
+  CHECK(loss.reconcile().generation == generation);
+}
+
 TEST_CASE("reconcile: a version that was undeleted in the lost history and purged in the other one stays removed") {
   Loss loss;
   const Uuid uid = must(publish(*loss.knows, "m", {1})).version.uid;
