@@ -136,7 +136,8 @@ Status RegistryCompare::compare_tags(Store& store, const ModelRow& model,
     const auto move = last.extract(tag.name);
     const auto uid = identities.find(tag.number);
     if (uid == identities.end()) return {};
-    const bool is_it = !move.empty() && move.mapped().stamp == tag.stamp;
+    // A change of the protection gives the tag a later stamp, and is no move.
+    const bool is_it = !move.empty() && move.mapped().number == tag.number && move.mapped().stamp <= tag.stamp;
     compare_tag({model.name, tag.name, tag.number, tag.time_ns, tag.stamp.revision,
                  is_it ? std::move(move.mapped().by) : Author{}, uid->second, tag.stamp.generation, tag.owner});
     return {};

@@ -175,13 +175,15 @@ TEST_CASE("reconcile: tags and removals come back with their authors, and tags w
   REQUIRE(eventually([&] { return tag_of(*loss.late, "m", "best").has_value(); }));
   CHECK(tag_of(*loss.late, "m", "kept")->owner == "bob");
   CHECK(loss.late->registry().set_tag("m", "kept", 2, {"ada", {}, true}).error().code == Errc::permission);
-  std::string author;
+  std::string author, protected_author;
   const ModelId id = must(must(loss.late->store().snapshot())->model("m")).id;
   must(each_row(loss.late->store(), list_tag_moves(id), [&](const TagMove& move) -> Status {
     if (move.name == "best") author = move.by.user;
+    if (move.name == "kept") protected_author = move.by.user;
     return {};
   }));
   CHECK(author == "ada");
+  CHECK(protected_author == "bob");
   REQUIRE(eventually([&] { return row_of(*loss.late, "gone", 1).removed; }));
   std::string remover;
   for (const Commit& commit : must(loss.late->store().commits(0)).commits)
