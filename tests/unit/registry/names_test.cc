@@ -811,6 +811,11 @@ TEST_CASE("names: the shares of a reconciliation are read even if they are many 
   const auto shares = c.own.shares();
   if (!shares.ok()) FAIL(shares.error().message);
   CHECK(shares->size() == 15);
+  std::size_t count = 0;  // also if the caller cannot know that the values are large
+  CHECK(etcd::each_page(c.client, {c.keys.all(KeyKind::share), 1'000, 0, false, false}, [&](const auto& page) {
+          count += page.items.size();
+        }).ok());
+  CHECK(count == 30);
   CHECK(c.own.share(shares->begin()->first).value()->generation == 7);
   CHECK_FALSE(c.own.share("8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a711").value().has_value());
 }
