@@ -68,6 +68,11 @@ Status Purges::put(const PurgedVersion& version) {
                                        spec_of(version.name.model, version.name.number))};
 }
 
+void Purges::forget(const PurgedVersion& version) {
+  const MutexLock lock(mutex_);
+  purged_.erase({version.name.model, version.uid});
+}
+
 void Purges::renumber(RegistryList& list) {
   const MutexLock lock(mutex_);
   for (auto& [version, number] : purged_)
@@ -84,6 +89,7 @@ Status Purges::bring_back(std::vector<RefusedChange>& refused) {
     const Status done = put(version);
     if (done.ok() || done.error().code == Errc::not_found) continue;
     if (!is_permanent(done.error())) return done;
+    if (done.error().code == Errc::exists) forget(version);
     if (refused.size() < kRefusedMax)
       refused.push_back({version.name.model, {}, {}, Impossible::one_line(done.error().message)});
   }

@@ -29,7 +29,7 @@ class Purges {
   // Finds the versions of `lacking` that are purged: they come back with their keys.
   void mark(Lacking& lacking) const;
   // Puts the known keys again that a registry has lost, after its versions are back. Adds the purges that the registry
-  // cannot have to `refused`.
+  // cannot have to `refused`. A purge of a version that is live in the registry is forgotten.
   Status bring_back(std::vector<RefusedChange>& refused);
   // Follows the versions that this list has under other numbers. Call before order().
   void renumber(RegistryList& list);
@@ -42,6 +42,7 @@ class Purges {
  private:
   Result<bool> try_put(const PurgedVersion& version);
   bool add(PurgedVersion version);
+  void forget(const PurgedVersion& version);
 
   OwnRegistry& own_;
   mutable Mutex mutex_;

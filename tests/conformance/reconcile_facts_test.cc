@@ -131,6 +131,26 @@ TEST_CASE("reconcile: a version that was undeleted in the lost history and purge
   }
 }
 
+TEST_CASE("reconcile: a lost purge of a version that is live again is reported, once") {
+  Loss loss;
+  const Uuid uid = must(publish(*loss.late, "m", {1})).version.uid;
+  REQUIRE(remove_version(loss.late->registry(), "m", 1).ok());
+  loss.lose(
+      [&](RegistryNode& node) {
+        REQUIRE(node.registry().purge({{"m", 1}, uid}).ok());
+        must(publish(node, "other", {2}));
+      },
+      [](RegistryNode& node) {
+        REQUIRE(node.registry().undelete("m", 1, [](const Digest&) { return false; }, {}).ok());
+      });
+  const ReconcileReport report = loss.reconcile();
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].find("m@1: it was brought back meanwhile") != std::string::npos);
+  CHECK_FALSE(row_of(*loss.knows, "m", 1).removed);
+  CHECK(loss.knows->registry().purged().empty());
+  CHECK(loss.reconcile().problems.empty());
+}
+
 TEST_CASE("reconcile: a purge follows its version to another number, and the collection of the origin comes back") {
   Loss loss;
   must(publish(*loss.knows, "m", {1}));

@@ -12,6 +12,7 @@
 #include "fakes/etcd_process.h"
 #include "fakes/http_server.h"
 #include "http/client/http_client.h"
+#include "registry/collections.h"
 #include "registry/etcd_names.h"
 #include "registry/etcd_restore.h"
 #include "registry/own_registry.h"
@@ -784,6 +785,17 @@ TEST_CASE("names: purges that the registry cannot have are reported, and stop no
   REQUIRE(refused.size() == 2);
   CHECK(refused[0].why.find("bad@") != std::string::npos);
   CHECK(refused[1].why.find("live@1: it was brought back meanwhile") != std::string::npos);
+  CHECK(purges.list().size() == 2);
+}
+
+TEST_CASE("names: a collection that does not verify stops no reconciliation") {
+  Cluster c;
+  Collections collections(c.own);
+  REQUIRE(collections.announce({"0123456789abcdef", 3, 5}).ok());
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{c.keys.collection(), {std::byte{1}}, 0});
+  REQUIRE(c.client.txn(txn).ok());
+  CHECK(collections.bring_back().ok());
 }
 
 TEST_CASE("names: the tags of a version that the registry refuses are not tried") {
