@@ -69,12 +69,17 @@ Status Reconciliation::begin() {
   mirror_.fill(status);
   if (!store_.cluster())
     return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
+  std::uint64_t known = status.generation;
   if (status.connected && status.lost.empty()) {
     report_.generation = own_.generation();
-    WEFT_TRY(const bool again, has_refusals());
-    if (!again) return {};
+    // While a node is connected, it lacks the generation only if etcd refused its share, for instance for lack of
+    // space.
+    WEFT_TRY(bool again, has_refusals());
+    again = again || known < report_.generation;
+    if (!again && own_.read({}).ok()) return {};  // etcd may have a loss that the mirror has not received yet
+    known = std::max(known, report_.generation);
   }
-  WEFT_TRY(report_.generation, own_.begin_generation(store_.cluster()->cluster, status.generation));
+  WEFT_TRY(report_.generation, own_.begin_generation(store_.cluster()->cluster, known));
   return {};
 }
 
