@@ -128,12 +128,15 @@ class Writer {
   std::vector<Added> fields_;
 };
 
-// Reads one table of a verified buffer.
+// Reads one table of a verified buffer. A verified buffer may refer to one text or list many times, which no writer
+// does. So all texts and lists together have at most `left` bytes, those of the buffer; else decoding takes memory out
+// of proportion.
 class Reader {
  public:
   static constexpr bool kReads = true;
-  explicit Reader(const flatbuffers::Table& table) : table_(table) {}
-  bool whole() const { return whole_; }  // false if a struct, or a table within this one, is missing
+  Reader(const flatbuffers::Table& table, std::size_t& left) : table_(table), left_(left) {}
+  // False if a struct, or a table within this one, is missing, or if texts and lists have more bytes than the buffer.
+  bool whole() const { return whole_; }
 
   template <Scalar T>
   Reader& operator()(Field field, T& value, T absent = {}) {
@@ -159,7 +162,7 @@ class Reader {
   }
   Reader& operator()(Field field, std::string& text) {
     const auto* got = table_.GetPointer<const flatbuffers::String*>(field);
-    text = got == nullptr ? std::string() : got->str();
+    text = text_of(got);
     return *this;
   }
   template <class T>
@@ -169,7 +172,7 @@ class Reader {
     else if constexpr (Scalar<T>)
       each<T>(field, list, [](T one) { return one; });
     else if constexpr (std::same_as<T, std::string>)
-      each<Offset<flatbuffers::String>>(field, list, [](const flatbuffers::String* one) { return one->str(); });
+      each<Offset<flatbuffers::String>>(field, list, [this](const auto* one) { return text_of(one); });
     else
       each<Offset<flatbuffers::Table>>(field, list, [this](const auto* one) { return this->template read<T>(*one); });
     return *this;
@@ -201,11 +204,20 @@ class Reader {
   }
 
  private:
+  // False if the buffer cannot have so many further bytes.
+  bool take(std::size_t bytes) {
+    whole_ = whole_ && bytes <= left_;
+    if (whole_) left_ -= bytes;
+    return whole_;
+  }
+  std::string text_of(const flatbuffers::String* text) {
+    return text != nullptr && take(text->size()) ? text->str() : std::string();
+  }
   template <class Item, class T, class Get>
   void each(Field field, std::vector<T>& list, Get get) {
     list.clear();
     const auto* got = table_.GetPointer<const List<Item>*>(field);
-    if (got == nullptr) return;
+    if (got == nullptr || !take(got->size() * flatbuffers::IndirectHelper<Item>::element_stride)) return;
     list.reserve(got->size());
     for (auto&& one : *got) list.push_back(get(one));
   }
@@ -213,6 +225,7 @@ class Reader {
   T read(const flatbuffers::Table& table);
 
   const flatbuffers::Table& table_;
+  std::size_t& left_;
   bool whole_ = true;
 };
 
@@ -261,7 +274,7 @@ Writer& Writer::tables(Field field, const std::vector<T>& list) {
 template <class T>
 T Reader::read(const flatbuffers::Table& table) {
   T value;
-  Reader reader(table);
+  Reader reader(table, left_);
   fields(reader, value);
   whole_ = whole_ && reader.whole();
   return value;
@@ -292,11 +305,13 @@ const Table* root(std::span<const std::byte> payload) {
   return flatbuffers::GetRoot<Table>(payload.data());
 }
 
-// Reads `row` from a payload. Returns false if the payload is no such table, or lacks a required struct.
+// Reads `row` from a payload. Returns false if the payload is no such table, lacks a required struct, or refers to a
+// text or a list more than once.
 template <class Table, class T>
 bool decode(std::span<const std::byte> payload, T& row) {
   if (root<Table>(payload) == nullptr) return false;
-  Reader reader(*flatbuffers::GetRoot<flatbuffers::Table>(payload.data()));
+  std::size_t left = payload.size();
+  Reader reader(*flatbuffers::GetRoot<flatbuffers::Table>(payload.data()), left);
   fields(reader, row);
   return reader.whole();
 }

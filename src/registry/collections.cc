@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "registry/registry_records.h"
+#include "registry/registry_compare.h"
 
 namespace weft {
 
@@ -70,7 +70,7 @@ Status Collections::bring_back() {
   const OriginCollection known = latest();
   if (known.sequence == 0) return {};
   const Status done = announce(known);
-  return done.ok() || done.error().code == Errc::changed ? Status{} : done;
+  return done.ok() || done.error().code == Errc::changed || is_permanent(done.error()) ? Status{} : done;
 }
 
 }  // namespace weft

@@ -18,7 +18,7 @@ class Collections {
   // As Registry::origin_collection() and Registry::announce().
   OriginCollection latest() const;
   Status announce(const OriginCollection& next);
-  // Announces the latest one again if a registry has lost it.
+  // Announces the latest one again if a registry has lost it. A value that does not verify stays.
   Status bring_back();
 
   // Reads the key, before the mirror shows what it has read of a state that is not later.

@@ -270,6 +270,7 @@ constexpr std::string_view kNotProposed[] = {"etcdserver: no leader", "etcdserve
 
 constexpr std::string_view kLoginStale[] = {"invalid auth token", "revision of auth store is old"};
 constexpr std::string_view kTooLarge = "larger than max";
+constexpr std::string_view kTooLargeHere = "expected an answer of at most";  // of HttpClient
 
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -329,7 +330,8 @@ bool is_stale_login(const Error& error) {
 }
 
 bool is_too_large(const Error& error) {
-  return error.code == Errc::invalid && has(error.message, kTooLarge);
+  return (error.code == Errc::invalid && has(error.message, kTooLarge)) ||
+         (error.code == Errc::io && has(error.message, kTooLargeHere));
 }
 
 }  // namespace weft::etcd

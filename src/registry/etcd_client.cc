@@ -270,4 +270,20 @@ Result<std::unique_ptr<WatchStream>> Client::watch(const Keys& keys, std::uint64
   return watch;
 }
 
+Status each_page(Client& client, RangeQuery range, const std::function<void(RangeAnswer&)>& read) {
+  for (;;) {
+    auto page = client.range(range);
+    if (!page.ok() && is_too_large(page.error()) && range.limit > 1) {
+      range.limit /= 2;
+      continue;
+    }
+    if (!page.ok()) return std::move(page).error();
+    if (range.revision == 0) range.revision = page->header.revision;
+    const bool more = page->more && !page->items.empty();
+    if (more) range.keys.begin = page->items.back().key + '\0';
+    read(*page);
+    if (!more) return {};
+  }
+}
+
 }  // namespace weft::etcd

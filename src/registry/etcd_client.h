@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -97,5 +98,9 @@ class Client {
   mutable std::mutex mutex_;
   std::string token_;  // guarded by mutex_
 };
+
+// Reads a range in pages of at most `range.limit` keys, of fewer if their values are large, all of one revision.
+// Errc::changed: the revision was compacted meanwhile; read again.
+Status each_page(Client& client, RangeQuery range, const std::function<void(RangeAnswer&)>& read);
 
 }  // namespace weft::etcd

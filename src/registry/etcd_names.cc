@@ -40,6 +40,11 @@ Error has_another(std::string_view model, std::uint64_t number) {
                fmt::format("{}: the registry has another version of this number", spec_of(model, number))};
 }
 
+etcd::Put purge_of(const RegistryKeys& keys, const std::string& model, std::uint64_t number, const Uuid& uid) {
+  const std::string key = keys.purge(model, number);
+  return {key, seal(RegistryMoment{now_ns(), uid}, keys.bound(key)), 0};
+}
+
 Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t number, const Uuid& expected) {
   return expected.empty() || expected == row.uid ? Status{} : has_another(model, number);
 }
@@ -231,6 +236,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Delete{{key, {}}});
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
     txn.then.emplace_back(etcd::Put{removals, seal(RegistryMoment{now_ns()}, bound(removals)), 0});
+    if (removal.purged) txn.then.emplace_back(purge_of(keys_, std::string(model), number, row.uid));
   }
   // The keys stay, so that a node finds out whether the registry has lost a tag. If the removal was made in a lost
   // history, a deletion has the stamp of the setting that it deletes, so that later settings of the tag count.

@@ -55,6 +55,7 @@ struct EtcdRemoval {
   Uuid uid = {};  // of the version
   // As VersionRow::removed_ns; 0: now. Else Errc::exists if the version was undeleted later.
   std::uint64_t removed_ns = 0;
+  bool purged = false;  // the version is purged in the same transaction
 };
 
 // Changes of a version take its identity as the caller knows it. If another version has the number, they fail with
@@ -95,6 +96,8 @@ class EtcdNames {
   Result<std::uint64_t> keep_version(std::string_view model, std::uint64_t number, const Uuid& uid = {});
   // Errc::exists: a new version of this name would hide another model, or the live versions have another kind.
   Status check_shows(const std::string& model, VersionKind kind);
+  // Adds the condition that a new version of this name hides no other model.
+  void compare_shows(etcd::Txn& txn, const std::string& model) const;
 
  private:
   using Clock = etcd::Client::Clock;

@@ -185,14 +185,18 @@ Status EtcdNames::Facts::check_kind(const std::string& model, VersionKind kind) 
                                          kind_name(kind))};
 }
 
+void EtcdNames::compare_shows(etcd::Txn& txn, const std::string& model) const {
+  txn.compares.push_back({keys_.versions_below(model), Target::version, Relation::equal, 0});
+  for (const std::string& ancestor : ancestors_of(model))
+    txn.compares.push_back({keys_.versions_of(ancestor), Target::version, Relation::equal, 0});
+}
+
 // Adds the conditions for a version to become live: no other publish came first, the name hides no other model's, and
 // the versions of `relies` are live.
 void EtcdNames::compare_facts(etcd::Txn& txn, const std::string& model, const Facts& facts,
                               std::span<const VersionName> relies) const {
   txn.compares.push_back({{keys_.head(model), {}}, Target::mod_revision, Relation::equal, facts.head_revision});
-  txn.compares.push_back({keys_.versions_below(model), Target::version, Relation::equal, 0});
-  for (const std::string& ancestor : ancestors_of(model))
-    txn.compares.push_back({keys_.versions_of(ancestor), Target::version, Relation::equal, 0});
+  compare_shows(txn, model);
   const bool one_by_one = relies.size() + txn.compares.size() + kFixedCompares <= limits::kEtcdOpsMax;
   if (!one_by_one)
     txn.compares.push_back({{keys_.removals(), {}}, Target::mod_revision, Relation::equal, facts.removals_revision});

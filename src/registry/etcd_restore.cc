@@ -33,12 +33,6 @@ using etcd::Target;
 
 constexpr auto kRestorePause = std::chrono::milliseconds(50);
 
-// True if the registry cannot have the change, whenever it is tried. A value that does not verify stops no others.
-bool is_permanent(const Error& error) {
-  return error.code == Errc::exists || error.code == Errc::invalid || error.code == Errc::absent ||
-         error.code == Errc::corrupt || error.code == Errc::unsupported;
-}
-
 }  // namespace
 
 Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion& version) {
@@ -92,7 +86,8 @@ MirroredVersion EtcdRestore::joined(const MirroredVersion& version, MirroredVers
 
 // Writes the later state of a version that etcd has, and its later description. Returns its number; nothing after a
 // lost race.
-Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersion& version, const Returning& now) {
+Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersion& version, const Returning& now,
+                                                             bool purged) {
   const VersionRow& row = version.version;
   const std::string key =
       now.live ? keys_.version(row.model_name, row.number) : keys_.tombstone(row.model_name, row.number);
@@ -107,7 +102,8 @@ Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersi
   const std::optional<std::uint64_t> done(row.number);
   if (row.removed == there.version.removed || !is_decided_later(row, there.version)) return done;
   if (row.removed) {
-    const EtcdRemoval removal{Tagged::removed, row.lost, version.removed_by, row.uid, row.removed_ns};
+    EtcdRemoval removal{Tagged::removed, row.lost, version.removed_by, row.uid, row.removed_ns};
+    removal.purged = purged;
     WEFT_CHECK(names_.remove_version(row.model_name, row.number, removal));
     return done;
   }
@@ -119,9 +115,20 @@ Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersi
   return done;
 }
 
+// A purge decides against each undelete. The removal gets the time of the undelete, so that it is the later state on
+// all nodes.
+Result<std::optional<std::uint64_t>> EtcdRestore::stay_removed(const VersionRow& row, const Returning& now) {
+  const std::string key = keys_.tombstone(row.model_name, row.number);
+  RegistryTombstone tombstone = *now.removed;
+  std::uint64_t& removed_ns = tombstone.version.version.removed_ns;
+  removed_ns = std::max(removed_ns, row.undeleted_ns);
+  WEFT_TRY(const auto put, own_.put_again(key, seal(tombstone, keys_.bound(key)), now.at));
+  return put ? std::optional(row.number) : std::nullopt;
+}
+
 // Adds a version that the registry lacks. Returns its number; nothing after a lost race.
 Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersion version, const Returning& now,
-                                                                  OfNumber taken) {
+                                                                  OfNumber taken, bool purged) {
   VersionRow& row = version.version;
   const std::string& model = row.model_name;
   if (now.taken && taken == OfNumber::refused) return has_another(model, row.number);
@@ -155,6 +162,8 @@ Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersio
     const std::string memory = keys_.memory(model, number);
     txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{row.time_ns, row.uid}, keys_.bound(memory)), 0});
   }
+  if (!row.removed) names_.compare_shows(txn, model);
+  if (purged && row.removed) txn.then.emplace_back(purge_of(keys_, model, number, row.uid));
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   own_.forget(model);
   return answer.succeeded ? std::optional(Placed{number, answer.header.revision}) : std::nullopt;
@@ -173,10 +182,10 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredVersion& v
   if (check_only && !there && !row.removed) WEFT_CHECK(names_.check_shows(row.model_name, row.kind));
   if (check_only || !needed) return std::optional(needed);
   if (there) {
-    WEFT_TRY(const auto returned, try_return(version, now));
+    WEFT_TRY(const auto returned, try_return(version, now, false));
     return returned ? std::optional(true) : std::nullopt;
   }
-  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::refused));
+  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::refused, false));
   return placed ? std::optional(true) : std::nullopt;
 }
 
@@ -221,7 +230,8 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     const VersionName name{version.version.model_name, version.version.number};
     for (ParentRef& parent : version.version.parents)
       if (const auto at = moved.find({parent.model, parent.number}); at != moved.end()) parent.number = at->second;
-    const auto merged = merge(version, listed, heads[name.model]);
+    const bool purged = lacking.purged.contains({name.model, version.version.uid});
+    const auto merged = merge(version, purged, listed, heads[name.model]);
     if (!merged.ok() && !is_permanent(merged.error())) return merged.error();
     if (!merged.ok()) {
       impossible.add(version.version, merged.error().message);
@@ -232,6 +242,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     if (**merged != name.number) moved[name] = **merged;
   }
   for (MirroredTag tag : lacking.tags) {
+    if (impossible.has(tag)) continue;
     if (const auto at = moved.find({tag.model, tag.number}); at != moved.end()) tag.number = at->second;
     const auto done = bring_back(tag, false);
     if (!done.ok() && !is_permanent(done.error())) return done.error();
@@ -244,19 +255,23 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
 }
 
 // Returns the version's number in the registry; nothing if the registry has changed since the list.
-Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& version, std::uint64_t listed,
-                                                        std::uint64_t& head_put) {
+Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& version, bool purged,
+                                                        std::uint64_t listed, std::uint64_t& head_put) {
   WEFT_TRY(const Returning now, read_returning(version));
   if (now.live || now.removed) {
-    if (now.removed && !version.version.removed)
+    if (now.removed && !version.version.removed) {
+      const Status unpurged = names_.check_unpurged(version.version);
+      if (!unpurged.ok() && unpurged.error().code == Errc::absent) return stay_removed(version.version, now);
+      WEFT_CHECK(unpurged);
       WEFT_CHECK(names_.check_shows(version.version.model_name, version.version.kind));
-    auto returned = try_return(version, now);
+    }
+    auto returned = try_return(version, now, purged);
     const bool raced =
         !returned.ok() && (returned.error().code == Errc::not_found || returned.error().code == Errc::exists);
     return raced ? Result(std::optional<std::uint64_t>()) : std::move(returned);
   }
   if (now.head_revision > listed && now.head_revision != head_put) return std::optional<std::uint64_t>();
-  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::renumbered));
+  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::renumbered, purged));
   if (!placed) return std::optional<std::uint64_t>();
   head_put = placed->revision;
   return std::optional(placed->number);

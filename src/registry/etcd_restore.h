@@ -25,10 +25,10 @@ class EtcdRestore {
   // See Registry::bring_back().
   Result<bool> bring_back(const MirrorChange& change, bool check_only);
   // Brings back all that the registry lacks according to a list of revision `listed`. A version whose number another
-  // version has gets the next number of its model, and the tags of `lacking` follow it. The caller lists and compares
-  // again afterwards: others may have changed the registry meanwhile, and then this ends early. Adds to `impossible`
-  // each change that the registry cannot have, and calls `refused` with the reason. After other errors the change can
-  // succeed later.
+  // version has gets the next number of its model, and the tags of `lacking` follow it. A purged version comes back
+  // with its purge. The caller lists and compares again afterwards: others may have changed the registry meanwhile, and
+  // then this ends early. Adds to `impossible` each change that the registry cannot have, and calls `refused` with the
+  // reason. After other errors the change can succeed later.
   Status reconcile(const Lacking& lacking, std::uint64_t listed, Impossible& impossible, const RefusalSink& refused);
   // Makes the next number of a model at least that of `ahead`.
   Status raise(const std::string& model, const Lacking::Ahead& ahead);
@@ -44,11 +44,12 @@ class EtcdRestore {
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   static MirroredVersion joined(const MirroredVersion& version, MirroredVersion there);
-  Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now);
-  Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken);
+  Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now, bool purged);
+  Result<std::optional<std::uint64_t>> stay_removed(const VersionRow& row, const Returning& now);
+  Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken, bool purged);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);
-  Result<std::optional<std::uint64_t>> merge(const MirroredVersion& version, std::uint64_t listed,
+  Result<std::optional<std::uint64_t>> merge(const MirroredVersion& version, bool purged, std::uint64_t listed,
                                              std::uint64_t& head_put);
 
   OwnRegistry& own_;

@@ -25,11 +25,6 @@ constexpr auto kLongestPause = std::chrono::milliseconds(2'000);
 constexpr int kRoundsMax = 100;  // lists of one reconciliation: each follows a change of another node
 constexpr auto kWatchWait = std::chrono::seconds(60);
 
-// True if etcd refuses a change and would refuse it again. After other errors etcd may still have made the change.
-bool is_refused(const Error& error) {
-  return error.code == Errc::no_space || error.code == Errc::permission;
-}
-
 }  // namespace
 
 Mirror::Mirror(Parts parts)
@@ -132,12 +127,13 @@ Status Mirror::begin_anew() {
   return follow(list.revision() + 1);
 }
 
-// Brings back also what no store has. If etcd refuses a change, for lack of space for instance, the node goes on
-// without.
+// Brings back also what no store has. If etcd refuses that, for lack of space for instance, the node goes on, and its
+// next session tries again.
 Status Mirror::complete() {
-  for (const Status& back : {parts_.collections.bring_back(), parts_.purges.bring_back()})
-    if (!back.ok() && !is_refused(back.error())) return back;
-  const Status recorded = parts_.own.complete_generation(node_, {meta_.generation, impossible_.list()});
+  RegistryShare share{meta_.generation, impossible_.list()};
+  for (const Status& back : {parts_.collections.bring_back(), parts_.purges.bring_back(share.refused)})
+    if (!back.ok()) return is_refused(back.error()) ? Status{} : back;
+  const Status recorded = parts_.own.complete_generation(node_, share);
   if (!recorded.ok() && !is_refused(recorded.error())) return recorded;
   set_generation(meta_.generation);
   return {};
@@ -157,6 +153,7 @@ Result<bool> Mirror::settle(RegistryList& list) {
     }
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(parts_.store));
     lacking.leave_out(impossible_);
+    parts_.purges.mark(lacking);
     if (lacking.empty()) {
       parts_.purges.renumber(list);
       return true;
@@ -181,10 +178,9 @@ Result<bool> Mirror::settle(RegistryList& list) {
 // would take these changes for lost again.
 Status Mirror::read_impossible() {
   if (!impossible_.empty() || mark_.generation != meta_.generation) return {};
-  WEFT_TRY(auto shares, parts_.own.shares());
-  const auto share = shares.find(node_);
-  if (share == shares.end() || share->second.generation != meta_.generation) return {};
-  for (RefusedChange& change : share->second.refused) impossible_.add(std::move(change));
+  WEFT_TRY(auto share, parts_.own.share(node_));
+  if (!share || share->generation != meta_.generation) return {};
+  for (RefusedChange& change : share->refused) impossible_.add(std::move(change));
   return {};
 }
 

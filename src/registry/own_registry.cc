@@ -17,7 +17,8 @@ using etcd::query_of;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::size_t kHeadsMax = 4'096;  // cached heads
+constexpr std::size_t kHeadsMax = 4'096;       // cached heads
+constexpr std::uint64_t kSharesPerAnswer = 8;  // they fit in an answer even if each has kRegistryRecordMax bytes
 
 }  // namespace
 
@@ -202,14 +203,24 @@ Status OwnRegistry::complete_generation(std::string_view node, const RegistrySha
 }
 
 Result<std::map<std::string, RegistryShare>> OwnRegistry::shares() {
-  WEFT_TRY(const etcd::RangeAnswer found, client_.range({keys_.all(KeyKind::share), 0, 0, false, false}));
   std::map<std::string, RegistryShare> shares;
-  for (const etcd::KeyValue& item : found.items) {
-    const auto key = keys_.parse(item.key);
-    auto share = open_share(item.value, keys_.bound(item.key));
-    if (key.ok() && share.ok()) shares.emplace(key->name, std::move(share).value());
-  }
+  WEFT_CHECK(etcd::each_page(client_, {keys_.all(KeyKind::share), kSharesPerAnswer, 0, false, false},
+                             [&](const etcd::RangeAnswer& page) {
+                               for (const etcd::KeyValue& item : page.items) {
+                                 const auto key = keys_.parse(item.key);
+                                 auto share = open_share(item.value, keys_.bound(item.key));
+                                 if (key.ok() && share.ok()) shares.emplace(key->name, std::move(share).value());
+                               }
+                             }));
   return shares;
+}
+
+Result<std::optional<RegistryShare>> OwnRegistry::share(std::string_view node) {
+  const std::string key = keys_.share(node);
+  WEFT_TRY(const etcd::RangeAnswer found, client_.range(query_of(key)));
+  if (found.items.empty()) return std::optional<RegistryShare>();
+  auto share = open_share(found.items[0].value, keys_.bound(key));
+  return share.ok() ? std::optional(std::move(share).value()) : std::nullopt;
 }
 
 Result<std::uint64_t> OwnRegistry::barrier(std::string_view node, std::string_view value) {

@@ -55,6 +55,8 @@ class OwnRegistry {
   // Records that this node has completed its share of a generation. Errc::changed: another generation has begun.
   Status complete_generation(std::string_view node, const RegistryShare& share);
   Result<std::map<std::string, RegistryShare>> shares();  // by node; values that do not verify are left out
+  // Returns the share of one node; nothing if there is none that verifies.
+  Result<std::optional<RegistryShare>> share(std::string_view node);
   // Runs a transaction that only reads, and that has one operation less than etcd allows.
   Result<etcd::TxnAnswer> read(etcd::Txn txn);
   // Puts `value`, which must be unique, as the barrier of `node`, this node. Returns the revision, which is newer than

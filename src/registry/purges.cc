@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "os/sys.h"
 #include "registry/etcd_facts.h"
 #include "registry/registry_records.h"
 #include "weft/names.h"
@@ -16,6 +15,7 @@ using etcd::Relation;
 using etcd::Target;
 
 constexpr std::uint64_t kPurgesPerAnswer = 2'000;  // keys per answer
+constexpr int kPurgeTries = 20;
 
 std::vector<PurgedVersion> Purges::list() const {
   const MutexLock lock(mutex_);
@@ -24,22 +24,26 @@ std::vector<PurgedVersion> Purges::list() const {
   return all;
 }
 
-// A repeated purge succeeds.
-Status Purges::put(const PurgedVersion& version) {
+void Purges::mark(Lacking& lacking) const {
+  const MutexLock lock(mutex_);
+  for (const MirroredVersion& one : lacking.versions)
+    if (const VersionKey key(one.version.model_name, one.version.uid); purged_.contains(key))
+      lacking.purged.insert(key);
+}
+
+// Returns false if the version's record has changed since it was read.
+Result<bool> Purges::try_put(const PurgedVersion& version) {
   const RegistryKeys& keys = own_.keys();
   const std::string& model = version.name.model;
   const std::uint64_t number = version.name.number;
-  const std::string key = keys.purge(model, number), live = keys.version(model, number);
-  const std::string gone = keys.tombstone(model, number);
-  const auto brought_back = [&] {
-    return Error{Errc::exists,
-                 fmt::format("{}: it was brought back meanwhile; it is not purged", spec_of(model, number))};
-  };
+  const std::string live = keys.version(model, number), gone = keys.tombstone(model, number);
   etcd::Txn read;
   read.then.emplace_back(query_of(live, true));
   read.then.emplace_back(query_of(gone));
   WEFT_TRY(const etcd::TxnAnswer now, own_.client().txn(read));
-  if (!now.ranges[0].items.empty()) return brought_back();
+  if (!now.ranges[0].items.empty())
+    return Error{Errc::exists,
+                 fmt::format("{}: it was brought back meanwhile; it is not purged", spec_of(model, number))};
   if (now.ranges[1].items.empty())
     return Error{Errc::not_found, fmt::format("{}: there is no such version", spec_of(model, number))};
   const etcd::KeyValue& item = now.ranges[1].items[0];
@@ -47,11 +51,26 @@ Status Purges::put(const PurgedVersion& version) {
   WEFT_CHECK(check_uid(tombstone.version.version, model, number, version.uid));
   etcd::Txn txn;
   txn.compares.push_back({{gone, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
-  txn.then.emplace_back(etcd::Put{key, seal(RegistryMoment{now_ns(), version.uid}, keys.bound(key)), 0});
+  txn.then.emplace_back(purge_of(keys, model, number, version.uid));
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
-  if (!answer.succeeded) return brought_back();
-  add(version);
-  return {};
+  return answer.succeeded;
+}
+
+// A repeated purge succeeds. A reconciliation may put the tombstone again meanwhile.
+Status Purges::put(const PurgedVersion& version) {
+  for (int tries = 0; tries < kPurgeTries; ++tries) {
+    WEFT_TRY(const bool done, try_put(version));
+    if (!done) continue;
+    add(version);
+    return {};
+  }
+  return Error{Errc::busy, fmt::format("{}: others change it all the time; try again",
+                                       spec_of(version.name.model, version.name.number))};
+}
+
+void Purges::forget(const PurgedVersion& version) {
+  const MutexLock lock(mutex_);
+  purged_.erase({version.name.model, version.uid});
 }
 
 void Purges::renumber(RegistryList& list) {
@@ -61,32 +80,34 @@ void Purges::renumber(RegistryList& list) {
       if (const auto key = own_.keys().parse(item->key); key.ok()) number = key->number;
 }
 
-// Skips purged versions whose tombstones the registry lacks.
-Status Purges::bring_back() {
+// Skips purged versions that the registry lacks.
+Status Purges::bring_back(std::vector<RefusedChange>& refused) {
   for (const PurgedVersion& version : list()) {
     WEFT_TRY(const etcd::RangeAnswer now,
              own_.client().range(query_of(own_.keys().purge(version.name.model, version.name.number), true)));
     if (!now.items.empty()) continue;
     const Status done = put(version);
-    if (!done.ok() && done.error().code != Errc::exists && done.error().code != Errc::not_found) return done;
+    if (done.ok() || done.error().code == Errc::not_found) continue;
+    if (!is_permanent(done.error())) return done;
+    if (done.error().code == Errc::exists) forget(version);
+    if (refused.size() < kRefusedMax)
+      refused.push_back({version.name.model, {}, {}, Impossible::one_line(done.error().message)});
   }
   return {};
 }
 
 // Values that do not verify count as none.
 Result<bool> Purges::read() {
-  etcd::RangeQuery range{own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, false, false};
   bool any = false;
-  for (;;) {
-    WEFT_TRY(const etcd::RangeAnswer page, own_.client().range(range));
-    for (const etcd::KeyValue& item : page.items)
-      if (const auto key = own_.keys().parse(item.key); key.ok()) {
-        const auto fresh = saw(*key, item);
-        any = (fresh.ok() && *fresh) || any;
-      }
-    if (!page.more || page.items.empty()) return any;
-    range.keys.begin = page.items.back().key + '\0';
-  }
+  WEFT_CHECK(etcd::each_page(own_.client(), {own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, false, false},
+                             [&](const etcd::RangeAnswer& page) {
+                               for (const etcd::KeyValue& item : page.items) {
+                                 const auto key = own_.keys().parse(item.key);
+                                 const auto fresh = key.ok() ? saw(*key, item) : false;
+                                 any = (fresh.ok() && *fresh) || any;
+                               }
+                             }));
+  return any;
 }
 
 Result<bool> Purges::saw(const RegistryKey& key, const etcd::KeyValue& item) {

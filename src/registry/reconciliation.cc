@@ -54,17 +54,32 @@ Result<ReconcileReport> Reconciliation::try_out() {
   return std::move(report_);
 }
 
-// A registry that has lost nothing keeps its generation.
+// True if some node has changes that the registry has refused. The registry may be able to have these changes now, for
+// instance because another model was removed.
+Result<bool> Reconciliation::has_refusals() {
+  WEFT_TRY(const auto shares, own_.shares());
+  return std::ranges::any_of(shares, [this](const auto& share) {
+    return share.second.generation == own_.generation() && !share.second.refused.empty();
+  });
+}
+
+// A registry that has lost nothing, and has refused nothing, keeps its generation.
 Status Reconciliation::begin() {
   RegistryStatus status;
   mirror_.fill(status);
   if (!store_.cluster())
     return Error{Errc::unreachable, "etcd has not answered yet: this node does not know its cluster"};
+  std::uint64_t known = status.generation;
   if (status.connected && status.lost.empty()) {
     report_.generation = own_.generation();
-    return {};
+    // While a node is connected, it lacks the generation only if etcd refused its share, for instance for lack of
+    // space.
+    WEFT_TRY(bool again, has_refusals());
+    again = again || known < report_.generation;
+    if (!again && own_.read({}).ok()) return {};  // etcd may have a loss that the mirror has not received yet
+    known = std::max(known, report_.generation);
   }
-  WEFT_TRY(report_.generation, own_.begin_generation(store_.cluster()->cluster, status.generation));
+  WEFT_TRY(report_.generation, own_.begin_generation(store_.cluster()->cluster, known));
   return {};
 }
 

@@ -1,5 +1,6 @@
-// A reconciliation as one node runs it for a user: begins a generation if the registry has lost history, waits until
-// the mirrors of the live nodes have brought back what they have, and brings back what the origin has. For one thread.
+// A reconciliation as one node runs it for a user: begins a generation if the registry has lost history or
+// has refused changes, waits until the mirrors of the live nodes have brought back what they have, and brings back what
+// the origin has. For one thread.
 #pragma once
 
 #include <chrono>
@@ -26,6 +27,7 @@ class Reconciliation {
 
  private:
   Result<ReconcileReport> try_out();  // changes nothing
+  Result<bool> has_refusals();
   Status begin();
   Status wait_for_own();
   Status bring_back_origin();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "registry/registry_records.h"
 #include "weft/names.h"
 #include "weft/store/commits.h"
 #include "weft/store/snapshot.h"
@@ -137,7 +136,8 @@ Status RegistryCompare::compare_tags(Store& store, const ModelRow& model,
     const auto move = last.extract(tag.name);
     const auto uid = identities.find(tag.number);
     if (uid == identities.end()) return {};
-    const bool is_it = !move.empty() && move.mapped().stamp == tag.stamp;
+    // A change of the protection gives the tag a later stamp, and is no move.
+    const bool is_it = !move.empty() && move.mapped().number == tag.number && move.mapped().stamp <= tag.stamp;
     compare_tag({model.name, tag.name, tag.number, tag.time_ns, tag.stamp.revision,
                  is_it ? std::move(move.mapped().by) : Author{}, uid->second, tag.stamp.generation, tag.owner});
     return {};

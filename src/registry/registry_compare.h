@@ -8,17 +8,65 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "registry/impossible.h"
+#include "base/text.h"
 #include "registry/registry_list.h"
+#include "registry/registry_records.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
 #include "weft/store/store.h"
 #include "weft/store_rows.h"
 
 namespace weft {
+
+// True if the registry cannot have the change, whenever it is tried. A value that does not verify stops no others.
+inline bool is_permanent(const Error& error) {
+  return error.code == Errc::exists || error.code == Errc::invalid || error.code == Errc::absent ||
+         error.code == Errc::corrupt || error.code == Errc::unsupported;
+}
+
+// True if etcd refuses each change, for lack of space or of rights. After other errors etcd may still have made the
+// change.
+inline bool is_refused(const Error& error) {
+  return error.code == Errc::no_space || error.code == Errc::permission;
+}
+
+// The changes of a store, or of an origin, that a registry cannot have, such as a version of a name that would hide
+// another model's, with the reasons. For one thread.
+class Impossible {
+ public:
+  void add(RefusedChange change) {
+    reasons_[{std::move(change.model), std::move(change.tag), change.uid}] = std::move(change.why);
+  }
+  void add(const VersionRow& version, std::string why) { add({version.model_name, {}, version.uid, std::move(why)}); }
+  void add(const MirroredTag& tag, std::string why) { add({tag.model, tag.name, {}, std::move(why)}); }
+  bool has(const VersionRow& version) const { return reasons_.contains({version.model_name, {}, version.uid}); }
+  // Also if the tag leads to such a version.
+  bool has(const MirroredTag& tag) const {
+    return reasons_.contains({tag.model, tag.name, {}}) ||
+           (!tag.uid.empty() && reasons_.contains({tag.model, {}, tag.uid}));
+  }
+  bool empty() const { return reasons_.empty(); }
+  // The first ones, as many as a record of the registry takes, with shortened reasons.
+  std::vector<RefusedChange> list() const {
+    std::vector<RefusedChange> changes;
+    for (const auto& [key, why] : reasons_) {
+      if (changes.size() == kRefusedMax) break;
+      changes.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), one_line(why)});
+    }
+    return changes;
+  }
+
+  static std::string one_line(const std::string& why) { return printable(why, kReasonMax); }
+
+ private:
+  static constexpr std::size_t kReasonMax = 300;
+
+  std::map<std::tuple<std::string, std::string, Uuid>, std::string> reasons_;  // by model, tag and identity
+};
 
 // The changes that etcd lacks, in an order in which they can be written. A version that etcd has under another number
 // has that number here. Parents and tags still have the numbers of the store.
@@ -31,6 +79,7 @@ struct Lacking {
     std::uint64_t created_ns = 0;   // of the model
   };
   std::map<std::string, Ahead> ahead;
+  std::set<VersionKey> purged;                 // of these versions, those that are purged
   std::map<VersionName, std::uint64_t> moved;  // versions that etcd has under another number than the store
   bool empty() const { return count() == 0; }
   std::size_t count() const;  // numbers count only if nothing else is lacking

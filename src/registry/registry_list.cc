@@ -78,21 +78,10 @@ Status RegistryList::read(etcd::Client& client) {
 }
 
 Status RegistryList::read_kind(etcd::Client& client, KeyKind kind) {
-  etcd::RangeQuery range{keys_.all(kind), kPageMost, revision_, false, false};
-  for (;;) {
-    auto page = client.range(range);
-    if (!page.ok() && etcd::is_too_large(page.error()) && range.limit > 1) {
-      range.limit /= 2;
-      continue;
-    }
-    if (!page.ok()) return std::move(page).error();
-    if (revision_ == 0) revision_ = page->header.revision;
-    range.revision = revision_;
-    bool more = page->more && !page->items.empty();
-    if (more) range.keys.begin = page->items.back().key + '\0';
-    for (etcd::KeyValue& item : page->items) kind == KeyKind::head ? keep_head(item) : keep(std::move(item));
-    if (!more) return {};
-  }
+  return etcd::each_page(client, {keys_.all(kind), kPageMost, revision_, false, false}, [&](etcd::RangeAnswer& page) {
+    if (revision_ == 0) revision_ = page.header.revision;
+    for (etcd::KeyValue& item : page.items) kind == KeyKind::head ? keep_head(item) : keep(std::move(item));
+  });
 }
 
 void RegistryList::keep(etcd::KeyValue item) {

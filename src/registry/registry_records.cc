@@ -278,6 +278,7 @@ Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string
 
 Result<RegistryShare> open_share(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto share, (open<wire::Share, RegistryShare>(RecordKind::registry_mark, value, bound)));
+  if (share.refused.size() > kRefusedMax) return refused_record(bound, "too many refused changes");
   for (const RefusedChange& refused : share.refused) {
     if (!check_key_name(refused.model).ok() || (!refused.tag.empty() && !check_key_tag(refused.tag).ok()))
       return refused_record(bound, "the name of a refused change");

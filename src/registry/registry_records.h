@@ -64,11 +64,13 @@ struct RegistryMoment {
   Uuid uid = {};  // of a version in memory or purged
 };
 
+inline constexpr std::size_t kRefusedMax = 500;  // changes that the share of a node lists
+
 // A change that a node has and the registry cannot have.
 struct RefusedChange {
   std::string model;
   std::string tag = {};  // "": a version
-  Uuid uid = {};         // of the version; zeros of a tag
+  Uuid uid = {};         // of the version; zeros of a tag, and of a purge
   std::string why = {};
 };
 

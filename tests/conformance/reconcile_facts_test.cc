@@ -18,8 +18,8 @@ using testing::EtcdProcess;
 using testing::must;
 using testing::TempDir;
 
-// Nodes "knows" and "late". Etcd loses what `lost` changes on "knows", and goes on with what `goes_on` changes on
-// "late".
+// Nodes "knows" and "late". Etcd loses what `lost` changes on "knows", and has what `goes_on` changes on "late". Both
+// changes are made in histories of their own, so that no node sees the loss before them.
 struct Loss {
   EtcdProcess etcd;
   TempDir dir;
@@ -31,17 +31,23 @@ struct Loss {
   }
   template <class Lost, class GoesOn>
   void lose(const Lost& lost, const GoesOn& goes_on) {
-    must(late->registry().catch_up(deadline()));
+    for (auto* node : {&knows, &late}) must((*node)->registry().catch_up(deadline()));
+    knows.reset();
     late.reset();
-    etcd.save();
-    REQUIRE(knows->wait_connected());
-    lost(*knows);
-    etcd.kill();
-    knows->wait_connected(false);
-    etcd.set_back();
+    etcd.save("common");
     late = node("late");
     goes_on(*late);
-    REQUIRE(eventually([&] { return knows->registry().status().lost.find("etcd lacks") != std::string::npos; }));
+    late.reset();
+    etcd.save("without the loss");
+    etcd.set_back("common");
+    knows = node("knows");
+    lost(*knows);
+    etcd.kill();
+    REQUIRE(knows->wait_connected(false));
+    etcd.set_back("without the loss");
+    late = node("late");
+    for (auto* node : {&knows, &late})
+      REQUIRE(eventually([&] { return (*node)->registry().status().lost.find("etcd lacks") != std::string::npos; }));
   }
   ReconcileReport reconcile() { return must(late->registry().reconcile({})); }
   static std::chrono::steady_clock::time_point deadline() {
@@ -93,6 +99,58 @@ TEST_CASE("reconcile: a version that the registry cannot have is reported, and i
   CHECK(publish(*loss.knows, "m", {6}).ok());
 }
 
+TEST_CASE("reconcile: a refused version comes back once the registry can have it") {
+  Loss loss;
+  must(publish(*loss.knows, "m", {1}));
+  loss.lose([](RegistryNode& node) { must(publish(node, "org/x", {2})); },
+            [](RegistryNode& node) { must(publish(node, "org", {3})); });
+  REQUIRE(loss.reconcile().problems.size() == 1);
+  REQUIRE(remove_version(loss.late->registry(), "org", 1).ok());
+  CHECK(loss.reconcile().problems.empty());
+  CHECK(eventually([&] { return names_of(loss.late->store()).find("org/x@1") != std::string::npos; }));
+  const std::uint64_t generation = loss.reconcile().generation;
+  CHECK(loss.reconcile().generation == generation);
+}
+
+TEST_CASE("reconcile: a version that was undeleted in the lost history and purged in the other one stays removed") {
+  Loss loss;
+  const Uuid uid = must(publish(*loss.knows, "m", {1})).version.uid;
+  must(publish(*loss.knows, "other", {1}));
+  REQUIRE(remove_version(loss.knows->registry(), "m", 1).ok());
+  loss.lose(
+      [](RegistryNode& node) {
+        REQUIRE(node.registry().undelete("m", 1, [](const Digest&) { return false; }, {}).ok());
+      },
+      [&](RegistryNode& node) {
+        REQUIRE(node.registry().purge({{"m", 1}, uid}).ok());
+      });
+  CHECK(loss.reconcile().problems.empty());
+  for (ClusterNode* node : {loss.knows.get(), loss.late.get()}) {
+    CHECK(eventually([&] { return row_of(*node, "m", 1).removed; }));
+    CHECK(eventually([&] { return node->registry().purged().size() == 1; }));
+  }
+}
+
+TEST_CASE("reconcile: a lost purge of a version that is live again is reported, once") {
+  Loss loss;
+  const Uuid uid = must(publish(*loss.late, "m", {1})).version.uid;
+  REQUIRE(remove_version(loss.late->registry(), "m", 1).ok());
+  loss.lose(
+      [&](RegistryNode& node) {
+        REQUIRE(node.registry().purge({{"m", 1}, uid}).ok());
+        must(publish(node, "other", {2}));
+      },
+      [](RegistryNode& node) {
+        REQUIRE(node.registry().undelete("m", 1, [](const Digest&) { return false; }, {}).ok());
+      });
+  const ReconcileReport report = loss.reconcile();
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].find("m@1: it was brought back meanwhile") != std::string::npos);
+  CHECK_FALSE(row_of(*loss.knows, "m", 1).removed);
+  CHECK(loss.knows->registry().purged().empty());
+  CHECK(loss.reconcile().problems.empty());
+}
+
 TEST_CASE("reconcile: a purge follows its version to another number, and the collection of the origin comes back") {
   Loss loss;
   must(publish(*loss.knows, "m", {1}));
@@ -137,13 +195,15 @@ TEST_CASE("reconcile: tags and removals come back with their authors, and tags w
   REQUIRE(eventually([&] { return tag_of(*loss.late, "m", "best").has_value(); }));
   CHECK(tag_of(*loss.late, "m", "kept")->owner == "bob");
   CHECK(loss.late->registry().set_tag("m", "kept", 2, {"ada", {}, true}).error().code == Errc::permission);
-  std::string author;
+  std::string author, protected_author;
   const ModelId id = must(must(loss.late->store().snapshot())->model("m")).id;
   must(each_row(loss.late->store(), list_tag_moves(id), [&](const TagMove& move) -> Status {
     if (move.name == "best") author = move.by.user;
+    if (move.name == "kept") protected_author = move.by.user;
     return {};
   }));
   CHECK(author == "ada");
+  CHECK(protected_author == "bob");
   REQUIRE(eventually([&] { return row_of(*loss.late, "gone", 1).removed; }));
   std::string remover;
   for (const Commit& commit : must(loss.late->store().commits(0)).commits)

@@ -141,15 +141,15 @@ void EtcdProcess::forget() {
   std::filesystem::remove_all(dir_ / "data");
 }
 
-void EtcdProcess::save() {
+void EtcdProcess::save(const std::string& name) {
   kill();
-  std::filesystem::copy(dir_ / "data", dir_ / "saved", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(dir_ / "data", dir_ / name, std::filesystem::copy_options::recursive);
   start();
 }
 
-void EtcdProcess::set_back() {
+void EtcdProcess::set_back(const std::string& name) {
   forget();
-  std::filesystem::copy(dir_ / "saved", dir_ / "data", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(dir_ / name, dir_ / "data", std::filesystem::copy_options::recursive);
   start();
 }
 

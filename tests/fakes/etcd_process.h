@@ -25,12 +25,13 @@ class EtcdProcess {
   std::string certificate() const { return dir_ / "cert.pem"; }
   std::string key() const { return dir_ / "key.pem"; }
 
-  void kill();      // SIGKILL; acknowledged writes survive
-  void restart();   // with the same data and address
-  void forget();    // kills it and deletes its data
-  void save();      // copies its data for set_back()
-  void set_back();  // restarts it with the copy of save()
-  void pause();     // SIGSTOP: it accepts connections and answers nothing
+  void kill();     // SIGKILL; acknowledged writes survive
+  void restart();  // with the same data and address
+  void forget();   // kills it and deletes its data
+  // Copies its data to a new copy of this name.
+  void save(const std::string& name = "saved");
+  void set_back(const std::string& name = "saved");  // restarts it with the copy
+  void pause();                                      // SIGSTOP: it accepts connections and answers nothing
   void resume();
   // Runs etcdctl with these arguments on this etcd.
   void control(const std::vector<std::string>& arguments) const;

@@ -6,14 +6,17 @@
 #include <functional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/limits.h"
 #include "fakes/etcd_process.h"
 #include "fakes/http_server.h"
 #include "http/client/http_client.h"
+#include "registry/collections.h"
 #include "registry/etcd_names.h"
 #include "registry/etcd_restore.h"
 #include "registry/own_registry.h"
+#include "registry/purges.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -538,9 +541,10 @@ namespace {
 struct Liar {
   Liar(const std::string& endpoint, std::string lie)
       : http({{}, {}, {}, 1s, limits::kEtcdAnswerMax}), server([this, endpoint, lie](int fd, auto& path, auto& body) {
+          const bool changes = body.find("request_put") != body.npos || body.find("request_delete") != body.npos;
+          if (changes && before) std::exchange(before, nullptr)();
           auto answer = http.post(endpoint + path, body, {}, std::chrono::steady_clock::now() + 5s);
           REQUIRE(answer.ok());
-          const bool changes = body.find("request_put") != body.npos || body.find("request_delete") != body.npos;
           if (changes && count > 0) {
             --count;
             if (meanwhile) meanwhile();
@@ -551,6 +555,7 @@ struct Liar {
   HttpClient http;
   std::atomic<int> count{1};
   std::function<void()> meanwhile;  // runs before a false answer
+  std::function<void()> before;     // runs once, before a change is forwarded
   HttpServer server;
 };
 
@@ -638,6 +643,193 @@ TEST_CASE("names: a publish that a full etcd refuses says so") {
   Cluster c(options_for(etcd));
   static_cast<void>(c.names.publish(wish("a", 1)));
   CHECK(c.names.publish(wish("b", 2)).error().code == Errc::no_space);
+}
+
+namespace {
+
+// A cluster that one node reaches through a proxy, and another one directly.
+struct Raced {
+  Liar liar{shared_etcd().endpoint(), kLies[0]};
+  EtcdOptions options;
+  std::optional<Cluster> slow;
+  etcd::Client direct{options_for(shared_etcd())};
+  std::optional<OwnRegistry> own;
+  std::optional<EtcdNames> other;
+  Raced() {
+    liar.count = 0;
+    options.endpoints = {liar.server.endpoint()};
+    slow.emplace(options);
+    own.emplace(direct, slow->keys);
+    other.emplace(*own, 5s);
+  }
+};
+
+MirroredVersion lacked(const std::string& model, unsigned content, bool removed) {
+  MirroredVersion version = wish(model, content).version;
+  version.version.model_name = model;
+  version.version.number = 1;
+  version.version.removed = removed;
+  version.version.removed_ns = removed ? 5 : 0;
+  return version;
+}
+
+// Brings back what is lacking, and returns the reasons of the changes that the registry refuses.
+std::vector<std::string> reconcile(Cluster& c, const Lacking& lacking, Impossible& impossible) {
+  std::vector<std::string> reasons;
+  const auto refused = [&](const Error& error) { reasons.push_back(error.message); };
+  const Status done = c.restore.reconcile(lacking, UINT64_MAX, impossible, refused);
+  if (!done.ok()) FAIL(done.error().message);
+  return reasons;
+}
+
+std::optional<RegistryTombstone> tombstone_of(Cluster& c, const std::string& model) {
+  const std::string key = c.keys.tombstone(model, 1);
+  const auto answer = c.client.range({{key, {}}, 0, 0, false, false});
+  if (answer->items.empty()) return {};
+  return open_tombstone(answer->items[0].value, c.keys.bound(key)).value();
+}
+
+bool is_purged(Cluster& c, const std::string& model) {
+  return !c.client.range({{c.keys.purge(model, 1), {}}, 0, 0, false, false})->items.empty();
+}
+
+}  // namespace
+
+TEST_CASE("names: a purged version comes back with its purge, and is not undeleted in between") {
+  Cluster c;
+  const MirroredVersion lost = lacked("lost", 1, true);
+  const PublishWish live = wish("live", 2);
+  must_publish(c, live);
+  MirroredVersion removed = live.version;
+  removed.version.number = 1;
+  removed.version.removed = true;
+  removed.version.removed_ns = UINT64_MAX >> 1U;
+  Lacking lacking;
+  lacking.versions = {lost, removed};
+  for (const MirroredVersion& one : lacking.versions) lacking.purged.insert({one.version.model_name, one.version.uid});
+  Impossible impossible;
+  CHECK(reconcile(c, lacking, impossible).empty());
+  for (const char* model : {"lost", "live"}) {
+    CAPTURE(model);
+    CHECK(tombstone_of(c, model).has_value());
+    CHECK(is_purged(c, model));
+    CHECK_FALSE(c.names.undelete(model, 1, {}).ok());
+  }
+}
+
+TEST_CASE("names: a purge decides against an undelete in a lost history") {
+  Cluster c;
+  const PublishWish what = wish("m", 1);
+  must_publish(c, what);
+  REQUIRE(c.names.remove_version("m", 1).ok());
+  Purges purges(c.own);
+  REQUIRE(purges.put({{"m", 1}, what.version.version.uid}).ok());
+  Lacking lacking;
+  lacking.versions = {what.version};
+  VersionRow& row = lacking.versions[0].version;
+  row.number = 1;
+  row.undeleted_ns = tombstone_of(c, "m")->version.version.removed_ns + 7;
+  Impossible impossible;
+  CHECK(reconcile(c, lacking, impossible).empty());
+  CHECK(impossible.empty());
+  CHECK(tombstone_of(c, "m").has_value());
+  CHECK(is_decided_later(tombstone_of(c, "m")->version.version, row));
+}
+
+TEST_CASE("names: a version that is brought back hides no model that was published meanwhile") {
+  Raced raced;
+  Lacking lacking;
+  lacking.versions = {lacked("org/x", 1, false)};
+  raced.liar.before = [&] { CHECK(raced.other->publish(wish("org", 2)).ok()); };
+  Impossible impossible;
+  CHECK(reconcile(*raced.slow, lacking, impossible).empty());
+  const auto there = raced.direct.range({{raced.slow->keys.version("org/x", 1), {}}, 0, 0, false, false});
+  CHECK(there->items.empty());
+  CHECK(reconcile(*raced.slow, lacking, impossible).size() == 1);
+}
+
+TEST_CASE("names: a purge is tried again if the record of its version is put again meanwhile") {
+  Raced raced;
+  const PublishWish what = wish("m", 1);
+  must_publish(*raced.slow, what);
+  REQUIRE(raced.slow->names.remove_version("m", 1).ok());
+  raced.liar.before = [&] {
+    const std::string key = raced.slow->keys.tombstone("m", 1);
+    const auto now = raced.direct.range({{key, {}}, 0, 0, false, false});
+    CHECK(raced.own->put_again(key, now->items[0].value, now->items[0].mod_revision).value().has_value());
+  };
+  Purges purges(raced.slow->own);
+  CHECK(purges.put({{"m", 1}, what.version.version.uid}).ok());
+  CHECK(is_purged(*raced.slow, "m"));
+}
+
+TEST_CASE("names: purges that the registry cannot have are reported, and stop no others") {
+  Cluster c;
+  Purges purges(c.own);
+  etcd::Txn lose;
+  for (const char* model : {"bad", "good", "live"}) {
+    const PublishWish what = wish(model, 1);
+    must_publish(c, what);
+    REQUIRE(c.names.remove_version(model, 1).ok());
+    REQUIRE(purges.put({{model, 1}, what.version.version.uid}).ok());
+    lose.then.emplace_back(etcd::Delete{{c.keys.purge(model, 1), {}}});
+  }
+  lose.then.emplace_back(etcd::Put{c.keys.tombstone("bad", 1), {std::byte{1}}, 0});
+  REQUIRE(c.client.txn(lose).ok());
+  REQUIRE(c.names.undelete("live", 1, {}).ok());
+  std::vector<RefusedChange> refused;
+  const Status back = purges.bring_back(refused);
+  if (!back.ok()) FAIL(back.error().message);
+  CHECK(is_purged(c, "good"));
+  CHECK_FALSE(is_purged(c, "live"));
+  REQUIRE(refused.size() == 2);
+  CHECK(refused[0].why.find("bad@") != std::string::npos);
+  CHECK(refused[1].why.find("live@1: it was brought back meanwhile") != std::string::npos);
+  CHECK(purges.list().size() == 2);
+}
+
+TEST_CASE("names: a collection that does not verify stops no reconciliation") {
+  Cluster c;
+  Collections collections(c.own);
+  REQUIRE(collections.announce({"0123456789abcdef", 3, 5}).ok());
+  etcd::Txn txn;
+  txn.then.emplace_back(etcd::Put{c.keys.collection(), {std::byte{1}}, 0});
+  REQUIRE(c.client.txn(txn).ok());
+  CHECK(collections.bring_back().ok());
+}
+
+TEST_CASE("names: the tags of a version that the registry refuses are not tried") {
+  Cluster c;
+  must_publish(c, wish("m", 1));
+  Lacking lacking;
+  lacking.versions = {lacked("m", 2, false)};
+  lacking.versions[0].version.kind = VersionKind::dataset;
+  lacking.tags = {{"m", "best", 1, 5, 6, {}, lacking.versions[0].version.uid, 7}};
+  Impossible impossible;
+  CHECK(reconcile(c, lacking, impossible).size() == 1);
+  CHECK(impossible.list().size() == 1);
+}
+
+TEST_CASE("names: the shares of a reconciliation are read even if they are many and large") {
+  Cluster c;
+  const std::vector<std::byte> large(limits::kRegistryRecordMax);
+  for (int node = 0; node < 30; ++node) {
+    const std::string id = "8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a7" + std::to_string(10 + node);
+    if (node % 2 == 0) REQUIRE(c.own.complete_generation(id, {7, {}}).ok());
+    etcd::Txn txn;
+    txn.then.emplace_back(etcd::Put{c.keys.share(id), large, 0});
+    if (node % 2 == 1) REQUIRE(c.client.txn(txn).ok());
+  }
+  const auto shares = c.own.shares();
+  if (!shares.ok()) FAIL(shares.error().message);
+  CHECK(shares->size() == 15);
+  std::size_t count = 0;  // also if the caller cannot know that the values are large
+  CHECK(etcd::each_page(c.client, {c.keys.all(KeyKind::share), 1'000, 0, false, false}, [&](const auto& page) {
+          count += page.items.size();
+        }).ok());
+  CHECK(count == 30);
+  CHECK(c.own.share(shares->begin()->first).value()->generation == 7);
+  CHECK_FALSE(c.own.share("8fca9f9b-7d52-4c3f-8b0a-6f5f43c1a711").value().has_value());
 }
 
 TEST_CASE("names: a removal or an undelete from a lost history replaces no later state") {

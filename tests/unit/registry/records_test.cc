@@ -4,8 +4,11 @@
 #include <random>
 
 #include "base/limits.h"
+#include "diskformat/hash.h"
+#include "diskformat/record.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
+#include "registry_generated.h"
 #include "testing.h"
 
 using namespace weft;
@@ -199,6 +202,29 @@ TEST_CASE("records: a value that is changed, cut, or under another key does not 
     cut.resize(random() % value.size());
     CHECK_FALSE(open_version(cut, "v/a@1").ok());
   }
+}
+
+TEST_CASE("records: a share that refers to one text many times is refused, before it is decoded") {
+  namespace wire = registry_records;
+  const std::string bound = "s/1";
+  const auto opens = [&](std::size_t count) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto model = builder.CreateString("m"), why = builder.CreateString(std::string(1'000, 'a'));
+    const records::Uuid uid;
+    const auto one = wire::CreateRefused(builder, model, 0, &uid, why);
+    const auto list = builder.CreateVector(std::vector(count, one));
+    builder.Finish(wire::CreateShare(builder, 5, list));
+    const auto payload = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+    const auto value = seal_record(RecordKind::registry_mark, payload, xxh3_64(std::as_bytes(std::span(bound))));
+    return open_share(value, bound).ok();
+  };
+  CHECK(opens(1));
+  CHECK_FALSE(opens(2));
+  CHECK_FALSE(opens(100'000));
+  RegistryShare share{5, std::vector<RefusedChange>(kRefusedMax, {"m", "", {}, "why"})};
+  CHECK(open_share(seal(share, bound), bound).value().refused.size() == kRefusedMax);
+  share.refused.push_back({"m"});
+  CHECK_FALSE(open_share(seal(share, bound), bound).ok());
 }
 
 TEST_CASE("records: intact records with impossible facts are refused") {
