@@ -25,7 +25,7 @@
 
 #include "base/text.h"
 #include "os/sys.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "weft/cluster/registry.h"

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cluster_setup/private_files.h"
 #include "os/sys.h"
-#include "registry/base64.h"
+#include "registry/etcd/base64.h"
 #include "registry/join_uses.h"
 #include "weft/cluster/key_change.h"
 

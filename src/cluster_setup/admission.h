@@ -16,7 +16,7 @@
 #include "cluster_setup/etcd_growth.h"
 #include "cluster_setup/join_messages.h"
 #include "cluster_setup/token.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"

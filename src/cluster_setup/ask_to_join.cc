@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cluster_setup/crypto.h"
 #include "http/client/http_client.h"
-#include "registry/base64.h"
+#include "registry/etcd/base64.h"
 
 namespace weft::setup {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cluster_setup/node_plan.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "weft/result.h"
 
 namespace weft::setup {

@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "cluster_setup/crypto.h"
-#include "registry/base64.h"
+#include "registry/etcd/base64.h"
 
 namespace weft::setup {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "weft/store/snapshot.h"

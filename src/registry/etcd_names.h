@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/own_registry.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "weft/result.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/worker.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"

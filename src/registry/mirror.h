@@ -22,7 +22,7 @@
 
 #include "base/worker.h"
 #include "registry/collections.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/etcd_restore.h"
 #include "registry/members.h"
 #include "registry/mirror_mark.h"

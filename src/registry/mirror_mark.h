@@ -8,7 +8,7 @@
 
 #include "os/safe_path.h"
 #include "os/sys.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "weft/content.h"
 #include "weft/result.h"

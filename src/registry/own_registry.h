@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "weft/result.h"

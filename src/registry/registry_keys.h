@@ -32,7 +32,7 @@
 #include <string>
 #include <string_view>
 
-#include "registry/etcd_wire.h"
+#include "registry/etcd/etcd_wire.h"
 #include "weft/result.h"
 
 namespace weft {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"

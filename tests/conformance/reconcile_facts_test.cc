@@ -5,7 +5,7 @@
 
 #include "../unit/store/index_support.h"
 #include "base/sha256.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry_worlds.h"
 #include "weft/store/commits.h"
 #include "weft/store/walk.h"

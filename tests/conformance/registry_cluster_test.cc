@@ -16,7 +16,7 @@
 #include "diskformat/catalog_record.h"
 #include "fakes/http_server.h"
 #include "http/client/http_client.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_worlds.h"

@@ -14,7 +14,7 @@
 
 #include "../random_runs.h"
 #include "../unit/store/index_support.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_worlds.h"

@@ -4,7 +4,7 @@
 #include "diskformat/hash.h"
 #include "diskformat/record.h"
 #include "fuzzing.h"
-#include "registry/etcd_wire.h"
+#include "registry/etcd/etcd_wire.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 

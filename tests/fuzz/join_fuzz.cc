@@ -9,7 +9,7 @@
 #include "cluster_setup/setup.h"
 #include "cluster_setup/token.h"
 #include "fuzzing.h"
-#include "registry/base64.h"
+#include "registry/etcd/base64.h"
 
 namespace {
 

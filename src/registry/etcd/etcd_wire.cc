@@ -1,7 +1,7 @@
-#include "registry/etcd_wire.h"
+#include "registry/etcd/etcd_wire.h"
 
 #include "base/json.h"
-#include "registry/base64.h"
+#include "registry/etcd/base64.h"
 
 namespace weft::etcd {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/limits.h"
-#include "registry/etcd_wire.h"
+#include "registry/etcd/etcd_wire.h"
 #include "testing.h"
 
 using namespace weft;

@@ -1,4 +1,4 @@
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 
 #include <fmt/core.h>
 

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "http/client/http_client.h"
-#include "registry/etcd_wire.h"
+#include "registry/etcd/etcd_wire.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 

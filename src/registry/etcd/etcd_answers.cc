@@ -4,8 +4,8 @@
 #include "base/json_value.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "registry/base64.h"
-#include "registry/etcd_wire.h"
+#include "registry/etcd/base64.h"
+#include "registry/etcd/etcd_wire.h"
 
 namespace weft::etcd {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "fakes/http_server.h"
-#include "registry/etcd_client.h"
+#include "registry/etcd/etcd_client.h"
 
 using namespace weft;
 using namespace weft::etcd;

@@ -1,4 +1,4 @@
-#include "registry/base64.h"
+#include "registry/etcd/base64.h"
 
 #include <sodium.h>
 
