@@ -2,25 +2,18 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
-
-#include <fmt/core.h>
 
 #include "diskformat/dead_share.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "origin/deletions.h"
-#include "origin/names.h"
-#include "origin/needed_files.h"
 #include "origin/rewrite.h"
+#include "origin/version_needs.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
-#include "weft/model/manifest.h"
-#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -30,25 +23,23 @@ constexpr unsigned kAnnounceTries = 8;  // other collections may announce first
 class OriginCollecting {
  public:
   OriginCollecting(OriginDir origin, CollectionOrder& order, const OriginGcOptions& options, Progress& progress)
-      : origin_(std::move(origin)), order_(order), options_(options), progress_(progress) {
-    for (const PurgedVersion& version : options.purged) purged_.emplace(version.name.model, version.uid);
-  }
+      : origin_(std::move(origin)), order_(order), options_(options), progress_(progress) {}
 
   Result<OriginGcReport> run() {
     WEFT_TRY(directory_, origin_.directory());
     WEFT_TRY(now_ns_, time_at_origin(directory_));
     WEFT_CHECK(follow(order_.latest()));
-    WEFT_CHECK(read_registry());
+    WEFT_CHECK(needs_.read_first());
     listed_before_.insert(origin_.freed().packs.begin(), origin_.freed().packs.end());
     WEFT_CHECK(find_dead());
     if (options_.dry_run) {
       report_.packs_rewritten = rewrites_.wanted();
     } else {
-      WEFT_CHECK(rewrites_.plan(placed_, needed_.packs()));
+      WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
       if (!dead_.packs.empty() || !dead_.manifests.empty() || !rewrites_.moves().empty()) {
         WEFT_CHECK(announce());
         WEFT_CHECK(move());
-        WEFT_CHECK(need_versions());
+        WEFT_CHECK(needs_.read_again());
         WEFT_CHECK(spare_needed());
       }
     }
@@ -56,6 +47,8 @@ class OriginCollecting {
     WEFT_TRY(report_.unfinished_freed,
              sweep_unfinished(directory_, needed_.all_placed() ? &needed_.packs() : nullptr, options_.dry_run));
     if (!options_.dry_run) WEFT_CHECK(sweep_lists());
+    report_.versions = needs_.versions();
+    report_.versions_in_grace = needs_.versions_in_grace();
     return report_;
   }
 
@@ -66,89 +59,10 @@ class OriginCollecting {
     std::map<PackId, std::vector<ContentId>> blobs;  // pack -> its blobs
   };
 
-  // A version that was removed before an announced horizon needs no content any more.
   Status follow(const OriginCollection& latest) {
     if (latest.origin != origin_.uuid()) return {};
-    horizon_ns_ = std::max(horizon_ns_, latest.horizon_ns);
+    needs_.follow(latest.horizon_ns);
     return origin_.know_freed(latest.sequence);
-  }
-
-  // Compares the journal with a later state of the registry.
-  Status read_registry() {
-    WEFT_TRY(const OriginNames journal, read_names(origin_, progress_));
-    WEFT_TRY(const std::vector<VersionRow> rows, order_.versions());
-    std::set<Uuid> known;
-    std::set<OriginNames::Name> names;
-    for (const VersionRow& row : rows) {
-      known.insert(row.uid);
-      names.emplace(row.model_name, row.number);
-    }
-    for (const auto& [name, row] : journal.versions) {
-      if (row.removed || known.contains(row.uid)) continue;
-      return Error{Errc::changed,
-                   fmt::format("origin {}: it has {}, and the registry has {} of that name: the registry has lost "
-                               "history, and nothing is freed",
-                               origin_.path(), spec_of(name.first, name.second),
-                               names.contains(name) ? "another version" : "no version")};
-    }
-    return need(rows);
-  }
-
-  Status need_versions() {
-    WEFT_TRY(const std::vector<VersionRow> rows, order_.versions());
-    return need(rows);
-  }
-
-  bool needs_content(const VersionRow& row) const {
-    return !row.removed ||
-           (row.removed_ns > horizon_ns_ && row.lost.empty() && !purged_.contains({row.model_name, row.uid}));
-  }
-
-  // Adds the files of versions. A version whose blobs were not known before is looked at again.
-  Status need(const std::vector<VersionRow>& rows) {
-    progress_.phase("reading the places of versions");
-    for (const VersionRow& row : rows) {
-      WEFT_CHECK(check_cancelled(progress_));
-      if (!needs_content(row)) continue;
-      if (counted_.emplace(row.uid, row.manifest, row.model_name, row.number).second) {
-        ++report_.versions;
-        if (row.removed) ++report_.versions_in_grace;
-      }
-      needed_.add_manifest(row.manifest);
-      if (listed_.contains(row.manifest)) continue;
-      WEFT_TRY(const bool listed, need_blobs(row));
-      if (listed) listed_.insert(row.manifest);
-    }
-    return {};
-  }
-
-  // Adds the blobs of a version. False if the version needs none: it was removed, maybe while this runs, and has no
-  // places: an undelete then does not find it at the origin.
-  Result<bool> need_blobs(const VersionRow& row) {
-    const auto places = origin_.places(row.manifest);
-    if (places.ok()) {
-      needed_.add_places(*places);
-      placed_.insert(row.manifest);
-      return true;
-    }
-    const bool none = places.error().code == Errc::not_found;
-    if (row.removed && none) return false;
-    auto bytes = origin_.manifest(row.manifest);
-    if (!bytes.ok()) bytes = order_.manifest(row);
-    const auto manifest = bytes.ok() ? decode_manifest(*bytes) : Result<Manifest>(bytes.error());
-    if (!manifest.ok() && none) {
-      WEFT_TRY(const bool live, order_.is_live(row));
-      if (!live) return false;
-    }
-    needed_.add_unplaced();
-    if (!manifest.ok() && row.removed) return false;
-    if (!manifest.ok())
-      return Error{Errc::busy, fmt::format("{}: its manifest is neither at the origin nor on a node that answers, so "
-                                           "the packs that it needs are not known and nothing is freed: {}",
-                                           spec_of(row), manifest.error().message)};
-    for (const File& file : manifest->files)
-      for (const Extent& extent : file.extents) needed_.add_blob(extent.id);
-    return true;
   }
 
   Status find_dead() {
@@ -248,10 +162,10 @@ class OriginCollecting {
     for (unsigned tries = 1;; ++tries) {
       const OriginCollection latest = order_.latest();
       WEFT_CHECK(follow(latest));
-      WEFT_CHECK(rewrites_.plan(placed_, needed_.packs()));
+      WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
       FreedFiles freed = list(origin_.freed().sequence + 1);
       Status done = put_freed(directory_, freed);
-      if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, horizon_ns_});
+      if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, needs_.horizon_ns()});
       if (done.ok()) return origin_.know(std::move(freed)), Status{};
       WEFT_CHECK(origin_.know_freed(0));
       const bool again = done.error().code == Errc::exists || done.error().code == Errc::changed;
@@ -325,15 +239,10 @@ class OriginCollecting {
   std::uint64_t now_ns_ = 0;  // by the origin's clock
   CollectionOrder& order_;
   const OriginGcOptions& options_;
-  std::uint64_t horizon_ns_ = options_.horizon_ns;  // or a later one that was announced
-  std::set<std::pair<std::string, Uuid>> purged_;   // model and identity: a version may have got another number
   Progress& progress_;
   OriginGcReport report_;
-  NeededFiles needed_;
-  // Versions that the report counts. An identity alone could be forged.
-  std::set<std::tuple<Uuid, Digest, std::string, std::uint64_t>> counted_;
-  std::set<Digest> listed_;         // manifests whose blobs are in needed_
-  std::set<Digest> placed_;         // those among them that have places
+  VersionNeeds needs_{origin_, order_, options_, progress_};
+  NeededFiles& needed_ = needs_.files();
   std::set<PackId> listed_before_;  // packs that an earlier list names
   Dead dead_;
   PackRewrites rewrites_{origin_, [this](const ContentId& id) { return needed_.has_blob(id); }, progress_};
