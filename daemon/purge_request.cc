@@ -129,6 +129,9 @@ class Purging {
     if (there.ok()) {
       report_.origin_bytes_freed = there->bytes_freed;
       report_.origin_dead_bytes = there->dead_bytes;
+      if (there->packs_spared > 0)
+        report_.problems.push_back(
+            "content stays at the origin until all versions are there (weft stage-out): `weft gc --origin` frees it");
     } else {
       report_.problems.push_back("content stays at the origin until `weft gc --origin`: " + there.error().message);
     }

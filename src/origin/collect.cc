@@ -107,6 +107,7 @@ class OriginCollecting {
     const bool read = !needed && is_read(pack);
     if (!needed && !read) return add_dead(pack, std::move(blobs)), Status{};
     ++report_.packs;
+    if (needed && listed_before_.contains(pack) && !needed_.packs().contains(pack)) ++report_.packs_spared;
     report_.dead_bytes += read ? bytes : dead_bytes;
     if (needed_.packs().contains(pack) && (options_.all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
       rewrites_.add(pack, dead_bytes);
@@ -120,11 +121,12 @@ class OriginCollecting {
     return at != all.end() && at->second + options_.reading_ns > now_ns_;
   }
 
-  // A pack that an earlier list names is needed only by versions whose places name it: all later ones have their blobs
-  // elsewhere, because a collection that was stopped may still delete the pack.
+  // A pack that a list names is needed only by versions whose places name it, and by those without places whose blobs
+  // it has: their stage-outs may have begun before the announcement. All other versions have their blobs in other
+  // packs, because a collection that was stopped may still delete the pack.
   bool is_needed(PackId pack, const std::vector<ContentId>& blobs) {
     if (needed_.packs().contains(pack)) return true;
-    if (listed_before_.contains(pack) && needed_.all_placed()) return false;
+    if (listed_before_.contains(pack)) return needed_.may_place_in(blobs);
     return std::ranges::any_of(blobs, [this](const ContentId& id) { return needed_.has_blob(id); });
   }
 
@@ -177,12 +179,11 @@ class OriginCollecting {
   // Places lead to the copies from now on. Without a time for readers, the old packs go too.
   Status move() {
     WEFT_TRY(const bool moved, rewrites_.move());
-    if (!moved) return {};
+    if (!moved) return report_.packs_spared += rewrites_.packs().size(), Status{};
     for (const auto& [old, copy] : rewrites_.packs()) {
       needed_.add_rewrite(old, copy);
       listed_before_.insert(old);
       ++report_.packs_rewritten;
-      report_.dead_bytes -= std::min(report_.dead_bytes, rewrites_.dead_bytes(old));
       if (options_.reading_ns == 0) WEFT_CHECK(add_replaced(old, copy));
     }
     return {};
@@ -191,7 +192,7 @@ class OriginCollecting {
   // Nothing if another collection has deleted the old pack already.
   Status add_replaced(PackId old, PackId copy) {
     WEFT_TRY(const auto toc, if_there(origin_.toc(old)));
-    if (!toc) return {};
+    if (!toc) return leave_dead(old), Status{};
     std::vector<ContentId> blobs;
     for (const PackEntry& entry : toc->entries) blobs.push_back(entry.id);
     add_dead(old, std::move(blobs));
@@ -200,10 +201,17 @@ class OriginCollecting {
     return {};
   }
 
+  // The bytes that were dead in a rewritten pack are gone.
+  void leave_dead(PackId old) { report_.dead_bytes -= std::min(report_.dead_bytes, rewrites_.dead_bytes(old)); }
+
   // Takes from the dead files those that a version needs since the announcement.
   Status spare_needed() {
     std::erase_if(dead_.manifests, [this](const auto& one) { return needed_.has_manifest(one.first); });
-    std::erase_if(dead_.packs, [this](const auto& one) { return is_needed(one.first, dead_.blobs.at(one.first)); });
+    std::erase_if(dead_.packs, [this](const auto& one) {
+      const bool needed = is_needed(one.first, dead_.blobs.at(one.first));
+      if (needed && rewrites_.packs().contains(one.first)) ++report_.packs_spared;
+      return needed;
+    });
     return {};
   }
 
@@ -218,7 +226,7 @@ class OriginCollecting {
     for (const auto& [pack, bytes] : dead_.packs) {
       WEFT_CHECK(check_cancelled(progress_));
       if (!options_.dry_run) WEFT_CHECK(remove_pack(directory_, pack));
-      if (!rewrites_.packs().contains(pack)) ++report_.packs_freed;
+      rewrites_.packs().contains(pack) ? leave_dead(pack) : void(++report_.packs_freed);
       report_.bytes_freed += bytes;
     }
     return {};

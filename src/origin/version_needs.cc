@@ -89,14 +89,14 @@ Result<bool> VersionNeeds::need_unplaced(const VersionRow& row, bool no_places) 
     WEFT_TRY(const bool live, order_.is_live(row));
     if (!live) return false;
   }
-  files_.add_unplaced();
-  if (!manifest.ok() && row.removed) return false;
+  if (!manifest.ok() && row.removed) return files_.add_unknown(), false;
   if (!manifest.ok())
     return Error{Errc::busy, fmt::format("{}: its manifest is neither at the origin nor on a node that answers, so "
                                          "the packs that it needs are not known and nothing is freed: {}",
                                          spec_of(row), manifest.error().message)};
+  files_.add_unplaced();
   for (const File& file : manifest->files)
-    for (const Extent& extent : file.extents) files_.add_blob(extent.id);
+    for (const Extent& extent : file.extents) files_.add_unplaced_blob(extent.id);
   return true;
 }
 

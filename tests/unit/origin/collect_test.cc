@@ -75,6 +75,15 @@ struct Collected final : CollectionOrder {
   }
   VersionRow publish(std::uint64_t seed, const std::string& name) {
     write_model(node.dir / name, seed);
+    return publish_files(name);
+  }
+  // Publishes a model that shares no blob with those of write_model().
+  VersionRow publish_unlike(const std::string& name) {
+    write_file(node.dir / name + "/model.safetensors",
+               safetensors_file({{"other", "F32", {64, 64}, random_bytes(16384, 2002)}}));
+    return publish_files(name);
+  }
+  VersionRow publish_files(const std::string& name) {
     rows.push_back(node.publish({node.dir / name}, name).outcome.version);
     return rows.back();
   }
@@ -212,6 +221,28 @@ TEST_CASE("a partly dead pack is rewritten, also under a reader that has it open
   CHECK(again->packs_rewritten == 0);
   CHECK(again->bytes_freed == 0);
   CHECK(test.open().freed().sequence == 1);
+}
+
+TEST_CASE("a version that waits for its stage-out keeps only the rewritten packs that have its blobs") {
+  for (const bool shares : {false, true}) {
+    Collected test;
+    const VersionRow base = test.publish_and_stage(1, "base");
+    const VersionRow derived = test.publish_and_stage(2, "derived");
+    const VersionRow waits = shares ? test.publish(3, "waits") : test.publish_unlike("waits");
+    test.remove(base);
+    const auto done = test.collect();
+    REQUIRE(done.ok());
+    CHECK(done->packs_rewritten == 1);
+    CHECK(done->packs_spared == (shares ? 1 : 0));
+    CHECK((done->dead_bytes > 0) == shares);
+    CHECK(test.files("packs") == (shares ? 6 : 4));
+    CHECK(test.collect()->packs_spared == (shares ? 1 : 0));
+    test.stage(waits);
+    CHECK(test.collect()->packs_spared == 0);
+    CHECK(test.files("packs") == 6);
+    CHECK(test.is_whole(derived));
+    CHECK(test.is_whole(waits));
+  }
 }
 
 TEST_CASE("a rewritten pack stays as long as readers may use it") {
