@@ -232,13 +232,13 @@ class OriginCollecting {
     return {};
   }
 
-  // Old names of manifests may have readers as long as old packs.
+  // An old name of a manifest may have readers as long as the old packs to which its places lead.
   Status sweep_lists() {
-    const bool read =
-        std::ranges::any_of(origin_.freed().rewritten, [this](const auto& one) { return is_read(one.first); });
-    if (!read)
-      WEFT_CHECK(
-          sweep_names(directory_, origin_.freed(), [this](const Digest& one) { return needed_.has_manifest(one); }));
+    std::set<PackId> read;
+    for (const auto& [pack, time_ns] : origin_.freed().rewritten)
+      if (is_read(pack)) read.insert(pack);
+    WEFT_CHECK(sweep_names(
+        directory_, origin_.freed(), [this](const Digest& one) { return needed_.has_manifest(one); }, read));
     return sweep_freed(directory_, origin_.freed().sequence);
   }
 

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "diskformat/origin_places.h"
 #include "diskformat/pack_names.h"
 #include "os/sys.h"
 
@@ -44,6 +45,17 @@ Status unless_gone(Status removed) {
 
 std::uint64_t changed_ns(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+}
+
+// True if a reader of the places of this name may still use one of these packs.
+bool may_be_read(const SafePath& origin, const ManifestName& name, const std::set<PackId>& read) {
+  if (read.empty()) return false;
+  const SafePath file = origin / "places" / text_of(name);
+  const auto bytes = read_file(file, limits::kRecordMax);
+  if (!bytes.ok()) return bytes.error().code != Errc::not_found;
+  const auto places = decode_places(*bytes, name.digest, file);
+  return !places.ok() ||
+         std::ranges::any_of(places->blobs, [&](const auto& blob) { return read.contains(blob.second.pack); });
 }
 
 bool is_missing(const SafePath& file) {
@@ -136,15 +148,15 @@ Result<std::uint64_t> time_at_origin(const SafePath& origin) {
   return changed_ns(*now);
 }
 
-Status sweep_names(const SafePath& origin, const FreedFiles& freed,
-                   const std::function<bool(const Digest&)>& is_needed) {
+Status sweep_names(const SafePath& origin, const FreedFiles& freed, const std::function<bool(const Digest&)>& is_needed,
+                   const std::set<PackId>& read) {
   for (const char* folder : {"places", "manifests"}) {
     WEFT_TRY(const auto names, list_manifest_names(origin / folder));
     for (const ManifestName& name : names) {
       const ManifestName present{name.digest, freed.names_of(name.digest)};
       if (name.n >= present.n || !is_needed(name.digest)) continue;
       if (stat_file(origin / "places" / text_of(present)).ok() &&
-          stat_file(origin / "manifests" / text_of(present)).ok())
+          stat_file(origin / "manifests" / text_of(present)).ok() && !may_be_read(origin, name, read))
         WEFT_CHECK(remove_manifest(origin, name));
     }
   }

@@ -78,9 +78,10 @@ struct Collected final : CollectionOrder {
     return publish_files(name);
   }
   // Publishes a model that shares no blob with those of write_model().
-  VersionRow publish_unlike(const std::string& name) {
+  VersionRow publish_unlike(const std::string& name, std::uint64_t seed = 2) {
     write_file(node.dir / name + "/model.safetensors",
-               safetensors_file({{"other", "F32", {64, 64}, random_bytes(16384, 2002)}}));
+               safetensors_file({{"other", "F32", {64, 64}, random_bytes(16384, 2000 + seed)},
+                                 {"both", "F32", {64, 64}, random_bytes(16384, 2000)}}));
     return publish_files(name);
   }
   VersionRow publish_files(const std::string& name) {
@@ -335,6 +336,32 @@ TEST_CASE("a damaged pack is not rewritten, and hinders nothing else") {
   CHECK(done->packs_rewritten == 0);
   CHECK(done->packs_freed == 1);
   CHECK(std::filesystem::exists(pack));
+}
+
+TEST_CASE("a former name of a manifest goes with the packs of its places, whatever else was rewritten") {
+  Collected test;
+  const VersionRow base = test.publish_and_stage(1, "base");
+  const VersionRow derived = test.publish_and_stage(2, "derived");
+  test.remove(base);
+  REQUIRE(test.collect_for(3'600'000'000'000).ok());
+  OriginDir origin = test.open();
+  FreedFiles freed = origin.freed();
+  REQUIRE(freed.rewritten.size() == 1);
+  constexpr PackId kLast = ~PackId{0};  // another pack, rewritten later
+  freed.packs.push_back(kLast);
+  freed.rewritten.emplace_back(kLast, freed.rewritten.front().second);
+  ++freed.sequence;
+  REQUIRE(put_freed(*origin.directory(), freed).ok());
+  REQUIRE(test.collect_for(3'600'000'000'000).ok());
+  CHECK(test.files("places") == 2);
+  freed.rewritten.front().second = 1;
+  ++freed.sequence;
+  REQUIRE(put_freed(*origin.directory(), freed).ok());
+  test.announced = {origin.uuid(), freed.sequence, kNow};
+  REQUIRE(test.collect_for(3'600'000'000'000).ok());
+  CHECK(test.files("places") == 1);
+  CHECK(test.files("manifests") == 1);
+  CHECK(test.is_whole(derived));
 }
 
 TEST_CASE("a version that is removed before it is at the origin does not stop a collection") {
