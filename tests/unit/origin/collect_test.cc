@@ -338,6 +338,45 @@ TEST_CASE("a damaged pack is not rewritten, and hinders nothing else") {
   CHECK(std::filesystem::exists(pack));
 }
 
+TEST_CASE("a damaged manifest, or a damaged pack that a list names, stops no rewrite of other packs") {
+  for (const bool listed : {false, true}) {
+    CAPTURE(listed);
+    Collected test;
+    const VersionRow base = test.publish_and_stage(1, "base");
+    const VersionRow derived = test.publish_and_stage(2, "derived");
+    const VersionRow unlike = test.publish_unlike("unlike", 3), likes = test.publish_unlike("likes", 4);
+    test.stage(unlike);
+    test.stage(likes);
+    const std::string manifest = test.dir.path() + "/manifests/" + to_hex(derived.manifest);
+    const std::string aside = test.dir / "aside";
+    const OriginDir origin = test.open();
+    const PackId pack = origin.places(base.manifest)->blobs.front().second.pack;
+    const std::string damaged = listed ? origin_pack_name(test.dir.path(), pack) : manifest;
+    std::filesystem::copy_file(damaged, aside);
+    std::filesystem::permissions(damaged, std::filesystem::perms::owner_all);
+    const auto bytes = std::filesystem::file_size(damaged);
+    std::filesystem::resize_file(damaged, 0);
+    std::filesystem::resize_file(damaged, bytes);
+    if (listed) {  // by a collection that was stopped
+      FreedFiles freed;
+      freed.sequence = 1;
+      freed.packs = {pack};
+      REQUIRE(put_freed(*origin.directory(), freed).ok());
+      test.announced = {origin.uuid(), 1, kNow};
+    }
+    test.remove(base);
+    test.remove(unlike);
+    const auto done = test.collect();
+    REQUIRE(done.ok());
+    CHECK(done->packs_rewritten == 1);
+    CHECK(test.is_whole(likes));
+    std::filesystem::copy_file(aside, damaged, std::filesystem::copy_options::overwrite_existing);
+    CHECK(test.is_whole(derived));
+    CHECK(test.collect()->packs_rewritten == 1);
+    CHECK(test.is_whole(derived));
+  }
+}
+
 TEST_CASE("a former name of a manifest goes with the packs of its places, whatever else was rewritten") {
   Collected test;
   const VersionRow base = test.publish_and_stage(1, "base");
