@@ -31,7 +31,7 @@ std::optional<ManifestName> manifest_named(const std::string& text) {
   const std::size_t dot = text.find('.');
   const auto digest = digest_from_hex(text.substr(0, dot));
   const auto n = dot == std::string::npos ? std::optional<std::uint64_t>(0) : parse_u64(text.substr(dot + 1));
-  if (!digest || !n || *n > limits::kFreedNamesMax) return {};
+  if (!digest || !n || *n >= limits::kFreedNamesMax) return {};
   return ManifestName{*digest, *n};
 }
 
@@ -104,7 +104,9 @@ Result<FreedFiles> read_freed(const SafePath& origin, std::uint64_t at_least) {
 // A hard link makes the list appear, because two collections may make it at once.
 Status put_freed(const SafePath& origin, const FreedFiles& freed) {
   const SafePath written = fresh_file(origin);
-  WEFT_CHECK(replace_at_origin(origin, written, encode_freed(freed)));
+  const std::vector<std::byte> bytes = encode_freed(freed);
+  WEFT_CHECK(decode_freed(bytes, freed.sequence, written));  // every node refuses an origin with a list out of bounds
+  WEFT_CHECK(replace_at_origin(origin, written, bytes));
   const Status linked = link_file(written, origin / freed_name(freed.sequence));
   WEFT_CHECK(remove_file(written));
   WEFT_CHECK(linked);

@@ -403,6 +403,22 @@ TEST_CASE("a former name of a manifest goes with the packs of its places, whatev
   CHECK(test.is_whole(derived));
 }
 
+TEST_CASE("a list of freed files is one that every node accepts, whatever names the origin has") {
+  Collected test;
+  const VersionRow stays = test.publish_and_stage(1, "stays");
+  std::ofstream(test.dir.path() + "/manifests/" + std::string(64, '7') + ".1048576") << "x";
+  test.remove(test.publish_and_stage(100, "goes"));
+  REQUIRE(test.collect().ok());
+  OriginDir origin = test.open();
+  CHECK(origin.know_freed(test.announced.sequence).ok());
+  FreedFiles bad;
+  bad.sequence = test.announced.sequence + 1;
+  bad.manifests = {{stays.manifest, (1U << 20U) + 1}};
+  CHECK(put_freed(*origin.directory(), bad).error().code == Errc::corrupt);
+  CHECK(origin.know_freed(0).ok());
+  CHECK(test.is_whole(stays));
+}
+
 TEST_CASE("a version that is removed before it is at the origin does not stop a collection") {
   Collected test;
   const VersionRow row = test.publish_and_stage(1, "model");
