@@ -225,7 +225,8 @@ class ClusterRegistry final : public Registry {
     return {};
   }
   Status forget_node(const std::string& node) override {
-    WEFT_CHECK(check_mirror());
+    const bool again = left_ && node == store_.cluster()->node;  // after a failure
+    if (!again) WEFT_CHECK(check_connected());
     if (node != store_.cluster()->node) return delete_node_record(own_, nodes(), node);
     left_ = true;
     membership_.end();
@@ -268,20 +269,15 @@ class ClusterRegistry final : public Registry {
     if (options_.changed) options_.changed();
   }
 
-  // Errc::exists: another weftd is this node. Errc::unreachable: as check_mirror(), or this node has left. The cluster
-  // does not know a node that has left, so nothing that it would acknowledge may count on its bytes.
+  // Errc::exists: another weftd is this node. Errc::unreachable if this node has left: the cluster does not know it any
+  // more, and must not rely on its bytes. Errc::unreachable also if the mirror is not connected: a change would not
+  // show on this node, so none is made. Waits for the mirror's first try to connect after a start or the end of a
+  // watch: until then the state is unknown.
   Status check_connected() const {
     if (left_)
       return Error{Errc::unreachable,
                    "this node has left the cluster; complete this with `weft cluster leave`, or restart weftd to join "
                    "again"};
-    return check_mirror();
-  }
-
-  // Errc::exists: another weftd is this node. Errc::unreachable if the mirror is not connected: a change would not show
-  // on this node, so none is made. Waits for the mirror's first try to connect after a start or the end of a watch:
-  // until then the state is unknown.
-  Status check_mirror() const {
     mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
     RegistryStatus status;
     mirror_.fill(status);
