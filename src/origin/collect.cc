@@ -102,14 +102,17 @@ class OriginCollecting {
       blobs.push_back(entry.id);
       bytes += entry.id.length;
       if (!needed_.has_blob(entry.id)) dead_bytes += entry.id.length;
+      if (options_.blobs && options_.blobs->contains(entry.id)) purged_packs_.insert(pack);
     }
     const bool needed = is_needed(pack, blobs);
     const bool read = !needed && is_read(pack);
     if (!needed && !read) return add_dead(pack, std::move(blobs)), Status{};
     ++report_.packs;
     if (needed && listed_before_.contains(pack) && !needed_.packs().contains(pack)) ++report_.packs_spared;
+    if (options_.blobs && !purged_packs_.contains(pack)) return {};
     report_.dead_bytes += read ? bytes : dead_bytes;
-    if (needed_.packs().contains(pack) && (options_.all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
+    const bool all = options_.all || options_.blobs;
+    if (needed_.packs().contains(pack) && (all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
       rewrites_.add(pack, dead_bytes);
     return {};
   }
@@ -118,7 +121,8 @@ class OriginCollecting {
   bool is_read(PackId pack) const {
     const auto& all = origin_.freed().rewritten;
     const auto at = std::ranges::find(all, pack, &std::pair<PackId, std::uint64_t>::first);
-    return at != all.end() && at->second + options_.reading_ns > now_ns_;
+    if (at == all.end()) return false;
+    return options_.blobs ? !purged_packs_.contains(pack) : at->second + options_.reading_ns > now_ns_;
   }
 
   // A pack that a list names is needed only by versions whose places name it, and by those without places whose blobs
@@ -252,6 +256,7 @@ class OriginCollecting {
   VersionNeeds needs_{origin_, order_, options_, progress_};
   NeededFiles& needed_ = needs_.files();
   std::set<PackId> listed_before_;  // packs that an earlier list names
+  std::set<PackId> purged_packs_;   // packs with a blob of the options
   Dead dead_;
   PackRewrites rewrites_{origin_, [this](const ContentId& id) { return needed_.has_blob(id); }, progress_};
 };

@@ -377,6 +377,36 @@ TEST_CASE("a damaged manifest, or a damaged pack that a list names, stops no rew
   }
 }
 
+TEST_CASE("a purge rewrites only packs with blobs of its versions, and leaves other packs to their readers") {
+  for (const bool rewritten : {false, true}) {
+    Collected test;
+    const VersionRow base = test.publish_and_stage(1, "base");
+    const VersionRow derived = test.publish_and_stage(2, "derived");
+    const VersionRow unlike = test.publish_unlike("unlike", 3), likes = test.publish_unlike("likes", 4);
+    test.stage(unlike);
+    test.stage(likes);
+    test.remove(unlike);
+    if (rewritten) CHECK(test.collect_for(3'600'000'000'000)->packs_rewritten == 1);
+    test.remove(base);
+    OriginGcOptions options{kNow};
+    options.blobs.emplace();
+    for (const auto& [id, place] : test.open().places(base.manifest)->blobs) options.blobs->insert(id);
+    const std::size_t before = test.files("packs");
+    const auto done = collect_origin(test.open(), test, options, no_progress());
+    REQUIRE(done.ok());
+    CHECK(done->packs_rewritten == 1);
+    CHECK(done->packs_freed == 0);
+    CHECK(done->dead_bytes == 0);
+    CHECK(test.files("packs") == before);
+    CHECK(test.is_whole(derived));
+    CHECK(test.is_whole(likes));
+    const auto rest = test.collect();
+    CHECK(rest->packs_rewritten == (rewritten ? 0 : 1));
+    CHECK(rest->packs_freed == (rewritten ? 1 : 0));
+    CHECK(test.is_whole(likes));
+  }
+}
+
 TEST_CASE("a former name of a manifest goes with the packs of its places, whatever else was rewritten") {
   Collected test;
   const VersionRow base = test.publish_and_stage(1, "base");
