@@ -96,7 +96,7 @@ Status PackRewrites::read_places(const Digest& manifest) {
   return {};
 }
 
-// Again and again, until no pack is left out any more that places read before would leave.
+// Reads all places until none of them leaves out another pack: places that were read before may lead to that pack.
 Status PackRewrites::read_all(const std::set<Digest>& placed) {
   do {
     some_left_out_ = false;

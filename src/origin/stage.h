@@ -11,9 +11,9 @@
 
 namespace weft {
 
-// Negative cache: blobs found neither on this node nor at the origin. A blob is searched again if the origin has other
-// places than at that time, or has been collected since. A collection writes places after its announcement, under new
-// names of manifests.
+// Negative cache: blobs found neither on this node nor at the origin. stage_version() searches for a blob
+// again if the names of places or the latest collection have changed since. A collection writes places after its
+// announcement, under new names of manifests.
 struct SearchedOrigin {
   Digest names;                // SHA-256 of the names of all places
   std::uint64_t sequence = 0;  // of the latest collection

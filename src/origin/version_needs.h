@@ -24,7 +24,7 @@ class VersionNeeds {
 
   // A version that was removed before an announced horizon needs no content any more.
   void follow(std::uint64_t horizon_ns);
-  std::uint64_t horizon_ns() const { return horizon_ns_; }  // that of the options, or a later one that was announced
+  std::uint64_t horizon_ns() const { return horizon_ns_; }  // `horizon_ns` of the options, or a later announced one
 
   // Adds the files of all versions. Compares the journal with a later state of the registry. Errors as
   // collect_origin().
