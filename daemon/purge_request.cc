@@ -35,7 +35,7 @@ class Purging {
     for (const VersionRow& row : rows_) report_.purged.push_back({row.model_name, row.number});
     // Only a version whose manifest is here can be found by its blobs.
     WEFT_CHECK(parts_.bytes.resolve_all([this] { return progress_.cancelled(); }));
-    for (const VersionRow& row : rows_) find_sharers(row);
+    for (const VersionRow& row : rows_) read_content(row);
     report_.shared_with.assign(sharers_.begin(), sharers_.end());
     find_nodes();
     if (request_.dry_run) return report_;
@@ -71,13 +71,21 @@ class Purging {
     return snapshot->version(model.id, number);
   }
 
-  // Adds live versions that have bytes of this one. Finds none if its manifest is out of reach.
-  void find_sharers(const VersionRow& row) {
+  // Adds the blobs of this version. A version without a manifest in reach may have blobs in every pack of the origin.
+  void read_content(const VersionRow& row) {
     const auto bytes =
         row.removed ? parts_.store.open_manifest(row.manifest) : manifest_of(parts_.store, parts_.bytes.fetcher, row);
     const auto manifest = bytes.ok() ? decode_manifest((*bytes)->bytes()) : Result<Manifest>(bytes.error());
-    if (!manifest.ok()) return;
-    for (const File& file : manifest->files)
+    if (!manifest.ok()) return blobs_.reset();
+    if (blobs_)
+      for (const File& file : manifest->files)
+        for (const Extent& extent : file.extents) blobs_->insert(extent.id);
+    find_sharers(*manifest);
+  }
+
+  // Adds live versions that have bytes of this one.
+  void find_sharers(const Manifest& manifest) {
+    for (const File& file : manifest.files)
       for (const Extent& extent : file.extents) {
         if (sharers_.size() >= kSharersMax) return;
         const auto holders = some_holding_files(parts_.store, extent.id, kSharersMax);
@@ -123,12 +131,16 @@ class Purging {
     if (here.ok() && here->report.versions_open > 0)
       report_.problems.push_back("a reader has a version open on this node: gc frees its content afterwards");
     if (!parts_.store.cluster() || parts_.config.get()->origin.empty()) return;
-    OriginGcOptions all;
-    all.all = true;
-    const auto there = collect_origin_now(parts_, std::move(all), progress_);
+    OriginGcOptions options;
+    options.all = true;
+    options.blobs = std::move(blobs_);
+    const auto there = collect_origin_now(parts_, std::move(options), progress_);
     if (there.ok()) {
       report_.origin_bytes_freed = there->bytes_freed;
       report_.origin_dead_bytes = there->dead_bytes;
+      if (there->packs_spared > 0)
+        report_.problems.push_back(
+            "content stays at the origin until all versions are there (weft stage-out): `weft gc --origin` frees it");
     } else {
       report_.problems.push_back("content stays at the origin until `weft gc --origin`: " + there.error().message);
     }
@@ -141,6 +153,7 @@ class Purging {
   Progress& progress_;
   std::vector<VersionRow> rows_;
   std::set<VersionName> sharers_;
+  std::optional<std::set<ContentId>> blobs_{std::in_place};  // of all versions; nothing: some are unknown
   PurgeReport report_;
 };
 

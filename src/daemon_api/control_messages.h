@@ -386,6 +386,7 @@ inline void fields(JsonFields& f, OriginGcReport& m) {
   f("versions", m.versions)("versions_in_grace", m.versions_in_grace)("packs_freed", m.packs_freed);
   f("bytes_freed", m.bytes_freed)("manifests_freed", m.manifests_freed)("packs", m.packs);
   f("dead_bytes", m.dead_bytes)("unfinished_freed", m.unfinished_freed)("packs_rewritten", m.packs_rewritten);
+  f("packs_spared", m.packs_spared);
 }
 
 struct OriginFsckRequest {

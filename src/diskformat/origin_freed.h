@@ -1,5 +1,5 @@
 // The files of an origin that collections may delete: one record, freed/<sequence>. Each record repeats what the
-// records before it have named, unless a version needs it again. Only user of its schema (in the .cc).
+// records before it have named. Only user of its schema (in the .cc).
 #pragma once
 
 #include <cstddef>

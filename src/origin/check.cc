@@ -132,12 +132,23 @@ class OriginCheck {
       ++report_.packs;
       report_.bytes_read += one.bytes_read();
       progress_.advance(one.bytes_read());
-      if (!fault) continue;
+      if (!fault || !is_needed_now(pack)) continue;
       std::optional<Status> repaired;
       if (source_ != nullptr) repaired = repair_pack(pack, one);
       WEFT_CHECK(record(*std::move(fault), repaired));
     }
     return {};
+  }
+
+  // False if a collection has listed the pack, and no places lead to it now: the collection may have deleted it since
+  // this check read the places. In doubt true.
+  bool is_needed_now(PackId pack) {
+    if (!origin_.know_freed(0).ok() || !origin_.freed().has_pack(pack) || !unplaced_.empty()) return true;
+    return std::ranges::any_of(live_, [&](const auto& one) {
+      const auto places = origin_.places(one.first);
+      if (!places.ok()) return places.error().code != Errc::not_found;
+      return std::ranges::any_of(places->blobs, [&](const auto& blob) { return blob.second.pack == pack; });
+    });
   }
 
   // Finds the blobs of versions without places in the tables of contents, so that a repair of packs keeps them.

@@ -2,25 +2,18 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
-
-#include <fmt/core.h>
 
 #include "diskformat/dead_share.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
 #include "origin/deletions.h"
-#include "origin/names.h"
-#include "origin/needed_files.h"
 #include "origin/rewrite.h"
+#include "origin/version_needs.h"
 #include "os/file_ops.h"
 #include "os/sys.h"
-#include "weft/model/manifest.h"
-#include "weft/names.h"
 
 namespace weft {
 namespace {
@@ -30,25 +23,23 @@ constexpr unsigned kAnnounceTries = 8;  // other collections may announce first
 class OriginCollecting {
  public:
   OriginCollecting(OriginDir origin, CollectionOrder& order, const OriginGcOptions& options, Progress& progress)
-      : origin_(std::move(origin)), order_(order), options_(options), progress_(progress) {
-    for (const PurgedVersion& version : options.purged) purged_.emplace(version.name.model, version.uid);
-  }
+      : origin_(std::move(origin)), order_(order), options_(options), progress_(progress) {}
 
   Result<OriginGcReport> run() {
     WEFT_TRY(directory_, origin_.directory());
     WEFT_TRY(now_ns_, time_at_origin(directory_));
     WEFT_CHECK(follow(order_.latest()));
-    WEFT_CHECK(read_registry());
+    WEFT_CHECK(needs_.read_first());
     listed_before_.insert(origin_.freed().packs.begin(), origin_.freed().packs.end());
     WEFT_CHECK(find_dead());
     if (options_.dry_run) {
       report_.packs_rewritten = rewrites_.wanted();
     } else {
-      WEFT_CHECK(rewrites_.plan(placed_, needed_.packs()));
+      WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
       if (!dead_.packs.empty() || !dead_.manifests.empty() || !rewrites_.moves().empty()) {
         WEFT_CHECK(announce());
         WEFT_CHECK(move());
-        WEFT_CHECK(need_versions());
+        WEFT_CHECK(needs_.read_again());
         WEFT_CHECK(spare_needed());
       }
     }
@@ -56,6 +47,8 @@ class OriginCollecting {
     WEFT_TRY(report_.unfinished_freed,
              sweep_unfinished(directory_, needed_.all_placed() ? &needed_.packs() : nullptr, options_.dry_run));
     if (!options_.dry_run) WEFT_CHECK(sweep_lists());
+    report_.versions = needs_.versions();
+    report_.versions_in_grace = needs_.versions_in_grace();
     return report_;
   }
 
@@ -66,89 +59,10 @@ class OriginCollecting {
     std::map<PackId, std::vector<ContentId>> blobs;  // pack -> its blobs
   };
 
-  // A version that was removed before an announced horizon needs no content any more.
   Status follow(const OriginCollection& latest) {
     if (latest.origin != origin_.uuid()) return {};
-    horizon_ns_ = std::max(horizon_ns_, latest.horizon_ns);
+    needs_.follow(latest.horizon_ns);
     return origin_.know_freed(latest.sequence);
-  }
-
-  // Compares the journal with a later state of the registry.
-  Status read_registry() {
-    WEFT_TRY(const OriginNames journal, read_names(origin_, progress_));
-    WEFT_TRY(const std::vector<VersionRow> rows, order_.versions());
-    std::set<Uuid> known;
-    std::set<OriginNames::Name> names;
-    for (const VersionRow& row : rows) {
-      known.insert(row.uid);
-      names.emplace(row.model_name, row.number);
-    }
-    for (const auto& [name, row] : journal.versions) {
-      if (row.removed || known.contains(row.uid)) continue;
-      return Error{Errc::changed,
-                   fmt::format("origin {}: it has {}, and the registry has {} of that name: the registry has lost "
-                               "history, and nothing is freed",
-                               origin_.path(), spec_of(name.first, name.second),
-                               names.contains(name) ? "another version" : "no version")};
-    }
-    return need(rows);
-  }
-
-  Status need_versions() {
-    WEFT_TRY(const std::vector<VersionRow> rows, order_.versions());
-    return need(rows);
-  }
-
-  bool needs_content(const VersionRow& row) const {
-    return !row.removed ||
-           (row.removed_ns > horizon_ns_ && row.lost.empty() && !purged_.contains({row.model_name, row.uid}));
-  }
-
-  // Adds the files of versions. A version whose blobs were not known before is looked at again.
-  Status need(const std::vector<VersionRow>& rows) {
-    progress_.phase("reading the places of versions");
-    for (const VersionRow& row : rows) {
-      WEFT_CHECK(check_cancelled(progress_));
-      if (!needs_content(row)) continue;
-      if (counted_.emplace(row.uid, row.manifest, row.model_name, row.number).second) {
-        ++report_.versions;
-        if (row.removed) ++report_.versions_in_grace;
-      }
-      needed_.add_manifest(row.manifest);
-      if (listed_.contains(row.manifest)) continue;
-      WEFT_TRY(const bool listed, need_blobs(row));
-      if (listed) listed_.insert(row.manifest);
-    }
-    return {};
-  }
-
-  // Adds the blobs of a version. False if the version needs none: it was removed, maybe while this runs, and has no
-  // places: an undelete then does not find it at the origin.
-  Result<bool> need_blobs(const VersionRow& row) {
-    const auto places = origin_.places(row.manifest);
-    if (places.ok()) {
-      needed_.add_places(*places);
-      placed_.insert(row.manifest);
-      return true;
-    }
-    const bool none = places.error().code == Errc::not_found;
-    if (row.removed && none) return false;
-    auto bytes = origin_.manifest(row.manifest);
-    if (!bytes.ok()) bytes = order_.manifest(row);
-    const auto manifest = bytes.ok() ? decode_manifest(*bytes) : Result<Manifest>(bytes.error());
-    if (!manifest.ok() && none) {
-      WEFT_TRY(const bool live, order_.is_live(row));
-      if (!live) return false;
-    }
-    needed_.add_unplaced();
-    if (!manifest.ok() && row.removed) return false;
-    if (!manifest.ok())
-      return Error{Errc::busy, fmt::format("{}: its manifest is neither at the origin nor on a node that answers, so "
-                                           "the packs that it needs are not known and nothing is freed: {}",
-                                           spec_of(row), manifest.error().message)};
-    for (const File& file : manifest->files)
-      for (const Extent& extent : file.extents) needed_.add_blob(extent.id);
-    return true;
   }
 
   Status find_dead() {
@@ -188,13 +102,17 @@ class OriginCollecting {
       blobs.push_back(entry.id);
       bytes += entry.id.length;
       if (!needed_.has_blob(entry.id)) dead_bytes += entry.id.length;
+      if (options_.blobs && options_.blobs->contains(entry.id)) purged_packs_.insert(pack);
     }
     const bool needed = is_needed(pack, blobs);
     const bool read = !needed && is_read(pack);
     if (!needed && !read) return add_dead(pack, std::move(blobs)), Status{};
     ++report_.packs;
+    if (needed && listed_before_.contains(pack) && !needed_.packs().contains(pack)) ++report_.packs_spared;
+    if (options_.blobs && !purged_packs_.contains(pack)) return {};
     report_.dead_bytes += read ? bytes : dead_bytes;
-    if (needed_.packs().contains(pack) && (options_.all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
+    const bool all = options_.all || options_.blobs;
+    if (needed_.packs().contains(pack) && (all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
       rewrites_.add(pack, dead_bytes);
     return {};
   }
@@ -203,14 +121,16 @@ class OriginCollecting {
   bool is_read(PackId pack) const {
     const auto& all = origin_.freed().rewritten;
     const auto at = std::ranges::find(all, pack, &std::pair<PackId, std::uint64_t>::first);
-    return at != all.end() && at->second + options_.reading_ns > now_ns_;
+    if (at == all.end()) return false;
+    return options_.blobs ? !purged_packs_.contains(pack) : at->second + options_.reading_ns > now_ns_;
   }
 
-  // A pack that an earlier list names is needed only by versions whose places name it: all later ones have their blobs
-  // elsewhere, because a collection that was stopped may still delete the pack.
+  // A pack that a list names is needed only by versions whose places name it, and by those without places whose blobs
+  // it has: their stage-outs may have begun before the announcement. All other versions have their blobs in other
+  // packs, because a collection that was stopped may still delete the pack.
   bool is_needed(PackId pack, const std::vector<ContentId>& blobs) {
     if (needed_.packs().contains(pack)) return true;
-    if (listed_before_.contains(pack) && needed_.all_placed()) return false;
+    if (listed_before_.contains(pack)) return needed_.may_place_in(blobs);
     return std::ranges::any_of(blobs, [this](const ContentId& id) { return needed_.has_blob(id); });
   }
 
@@ -248,10 +168,10 @@ class OriginCollecting {
     for (unsigned tries = 1;; ++tries) {
       const OriginCollection latest = order_.latest();
       WEFT_CHECK(follow(latest));
-      WEFT_CHECK(rewrites_.plan(placed_, needed_.packs()));
+      WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
       FreedFiles freed = list(origin_.freed().sequence + 1);
       Status done = put_freed(directory_, freed);
-      if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, horizon_ns_});
+      if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, needs_.horizon_ns()});
       if (done.ok()) return origin_.know(std::move(freed)), Status{};
       WEFT_CHECK(origin_.know_freed(0));
       const bool again = done.error().code == Errc::exists || done.error().code == Errc::changed;
@@ -263,12 +183,11 @@ class OriginCollecting {
   // Places lead to the copies from now on. Without a time for readers, the old packs go too.
   Status move() {
     WEFT_TRY(const bool moved, rewrites_.move());
-    if (!moved) return {};
+    if (!moved) return report_.packs_spared += rewrites_.packs().size(), Status{};
     for (const auto& [old, copy] : rewrites_.packs()) {
       needed_.add_rewrite(old, copy);
       listed_before_.insert(old);
       ++report_.packs_rewritten;
-      report_.dead_bytes -= std::min(report_.dead_bytes, rewrites_.dead_bytes(old));
       if (options_.reading_ns == 0) WEFT_CHECK(add_replaced(old, copy));
     }
     return {};
@@ -277,7 +196,7 @@ class OriginCollecting {
   // Nothing if another collection has deleted the old pack already.
   Status add_replaced(PackId old, PackId copy) {
     WEFT_TRY(const auto toc, if_there(origin_.toc(old)));
-    if (!toc) return {};
+    if (!toc) return leave_dead(old), Status{};
     std::vector<ContentId> blobs;
     for (const PackEntry& entry : toc->entries) blobs.push_back(entry.id);
     add_dead(old, std::move(blobs));
@@ -286,10 +205,17 @@ class OriginCollecting {
     return {};
   }
 
+  // The bytes that were dead in a rewritten pack are gone.
+  void leave_dead(PackId old) { report_.dead_bytes -= std::min(report_.dead_bytes, rewrites_.dead_bytes(old)); }
+
   // Takes from the dead files those that a version needs since the announcement.
   Status spare_needed() {
     std::erase_if(dead_.manifests, [this](const auto& one) { return needed_.has_manifest(one.first); });
-    std::erase_if(dead_.packs, [this](const auto& one) { return is_needed(one.first, dead_.blobs.at(one.first)); });
+    std::erase_if(dead_.packs, [this](const auto& one) {
+      const bool needed = is_needed(one.first, dead_.blobs.at(one.first));
+      if (needed && rewrites_.packs().contains(one.first)) ++report_.packs_spared;
+      return needed;
+    });
     return {};
   }
 
@@ -304,19 +230,19 @@ class OriginCollecting {
     for (const auto& [pack, bytes] : dead_.packs) {
       WEFT_CHECK(check_cancelled(progress_));
       if (!options_.dry_run) WEFT_CHECK(remove_pack(directory_, pack));
-      if (!rewrites_.packs().contains(pack)) ++report_.packs_freed;
+      rewrites_.packs().contains(pack) ? leave_dead(pack) : void(++report_.packs_freed);
       report_.bytes_freed += bytes;
     }
     return {};
   }
 
-  // Old names of manifests may have readers as long as old packs.
+  // An old name of a manifest may have readers as long as the old packs to which its places lead.
   Status sweep_lists() {
-    const bool read =
-        std::ranges::any_of(origin_.freed().rewritten, [this](const auto& one) { return is_read(one.first); });
-    if (!read)
-      WEFT_CHECK(
-          sweep_names(directory_, origin_.freed(), [this](const Digest& one) { return needed_.has_manifest(one); }));
+    std::set<PackId> read;
+    for (const auto& [pack, time_ns] : origin_.freed().rewritten)
+      if (is_read(pack)) read.insert(pack);
+    WEFT_CHECK(sweep_names(
+        directory_, origin_.freed(), [this](const Digest& one) { return needed_.has_manifest(one); }, read));
     return sweep_freed(directory_, origin_.freed().sequence);
   }
 
@@ -325,16 +251,12 @@ class OriginCollecting {
   std::uint64_t now_ns_ = 0;  // by the origin's clock
   CollectionOrder& order_;
   const OriginGcOptions& options_;
-  std::uint64_t horizon_ns_ = options_.horizon_ns;  // or a later one that was announced
-  std::set<std::pair<std::string, Uuid>> purged_;   // model and identity: a version may have got another number
   Progress& progress_;
   OriginGcReport report_;
-  NeededFiles needed_;
-  // Versions that the report counts. An identity alone could be forged.
-  std::set<std::tuple<Uuid, Digest, std::string, std::uint64_t>> counted_;
-  std::set<Digest> listed_;         // manifests whose blobs are in needed_
-  std::set<Digest> placed_;         // those among them that have places
+  VersionNeeds needs_{origin_, order_, options_, progress_};
+  NeededFiles& needed_ = needs_.files();
   std::set<PackId> listed_before_;  // packs that an earlier list names
+  std::set<PackId> purged_packs_;   // packs with a blob of the options
   Dead dead_;
   PackRewrites rewrites_{origin_, [this](const ContentId& id) { return needed_.has_blob(id); }, progress_};
 };

@@ -28,6 +28,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,7 @@
 #include "origin/dir.h"
 #include "weft/cluster/origin.h"
 #include "weft/cluster/registry.h"
+#include "weft/content.h"
 #include "weft/progress.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
@@ -63,6 +66,9 @@ struct OriginGcOptions {
   bool dry_run = false;
   bool all = false;              // rewrites every pack that has dead bytes, however few
   std::uint64_t reading_ns = 0;  // how long readers may use a rewritten pack, by the origin's clock
+  // The blobs of purged versions. The collection rewrites every pack that has dead bytes and one of these blobs. The
+  // report leaves out the dead bytes of other packs. Other packs that were rewritten before stay for readers.
+  std::optional<std::set<ContentId>> blobs = {};
 };
 
 // Errc::busy: a live version has neither its places nor its manifest in reach, so its blobs are not known.

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "diskformat/origin_places.h"
 #include "diskformat/pack_names.h"
 #include "os/sys.h"
 
@@ -30,7 +31,7 @@ std::optional<ManifestName> manifest_named(const std::string& text) {
   const std::size_t dot = text.find('.');
   const auto digest = digest_from_hex(text.substr(0, dot));
   const auto n = dot == std::string::npos ? std::optional<std::uint64_t>(0) : parse_u64(text.substr(dot + 1));
-  if (!digest || !n || *n > limits::kFreedNamesMax) return {};
+  if (!digest || !n || *n >= limits::kFreedNamesMax) return {};
   return ManifestName{*digest, *n};
 }
 
@@ -44,6 +45,17 @@ Status unless_gone(Status removed) {
 
 std::uint64_t changed_ns(const struct stat& st) {
   return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * kSecond + static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+}
+
+// True if a reader of the places of this name may still use one of these packs.
+bool may_be_read(const SafePath& origin, const ManifestName& name, const std::set<PackId>& read) {
+  if (read.empty()) return false;
+  const SafePath file = origin / "places" / text_of(name);
+  const auto bytes = read_file(file, limits::kRecordMax);
+  if (!bytes.ok()) return bytes.error().code != Errc::not_found;
+  const auto places = decode_places(*bytes, name.digest, file);
+  return !places.ok() ||
+         std::ranges::any_of(places->blobs, [&](const auto& blob) { return read.contains(blob.second.pack); });
 }
 
 bool is_missing(const SafePath& file) {
@@ -92,7 +104,9 @@ Result<FreedFiles> read_freed(const SafePath& origin, std::uint64_t at_least) {
 // A hard link makes the list appear, because two collections may make it at once.
 Status put_freed(const SafePath& origin, const FreedFiles& freed) {
   const SafePath written = fresh_file(origin);
-  WEFT_CHECK(replace_at_origin(origin, written, encode_freed(freed)));
+  const std::vector<std::byte> bytes = encode_freed(freed);
+  WEFT_CHECK(decode_freed(bytes, freed.sequence, written));  // every node refuses an origin with a list out of bounds
+  WEFT_CHECK(replace_at_origin(origin, written, bytes));
   const Status linked = link_file(written, origin / freed_name(freed.sequence));
   WEFT_CHECK(remove_file(written));
   WEFT_CHECK(linked);
@@ -136,15 +150,15 @@ Result<std::uint64_t> time_at_origin(const SafePath& origin) {
   return changed_ns(*now);
 }
 
-Status sweep_names(const SafePath& origin, const FreedFiles& freed,
-                   const std::function<bool(const Digest&)>& is_needed) {
+Status sweep_names(const SafePath& origin, const FreedFiles& freed, const std::function<bool(const Digest&)>& is_needed,
+                   const std::set<PackId>& read) {
   for (const char* folder : {"places", "manifests"}) {
     WEFT_TRY(const auto names, list_manifest_names(origin / folder));
     for (const ManifestName& name : names) {
       const ManifestName present{name.digest, freed.names_of(name.digest)};
       if (name.n >= present.n || !is_needed(name.digest)) continue;
       if (stat_file(origin / "places" / text_of(present)).ok() &&
-          stat_file(origin / "manifests" / text_of(present)).ok())
+          stat_file(origin / "manifests" / text_of(present)).ok() && !may_be_read(origin, name, read))
         WEFT_CHECK(remove_manifest(origin, name));
     }
   }

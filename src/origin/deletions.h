@@ -45,9 +45,10 @@ Status replace_at_origin(const SafePath& origin, const SafePath& path, std::span
 
 // Returns the present time by the origin's clock, ns.
 Result<std::uint64_t> time_at_origin(const SafePath& origin);
-// Deletes the freed names of a manifest that a version needs, if its present name has the manifest and its places.
-Status sweep_names(const SafePath& origin, const FreedFiles& freed,
-                   const std::function<bool(const Digest&)>& is_needed);
+// Deletes the freed names of a manifest that a version needs, if its present name has the manifest and its places. A
+// name stays if its places lead to one of the packs `read`, which readers may still use, or cannot be read meanwhile.
+Status sweep_names(const SafePath& origin, const FreedFiles& freed, const std::function<bool(const Digest&)>& is_needed,
+                   const std::set<PackId>& read);
 // Deletes files that writers left unfinished for a day, by the origin's clock. Returns their number. `needed`: packs
 // that stay, although their tables of contents may be lost; null: all packs stay. `count_only`: deletes none.
 Result<std::uint64_t> sweep_unfinished(const SafePath& origin, const std::set<PackId>* needed, bool count_only);

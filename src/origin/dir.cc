@@ -233,15 +233,6 @@ bool OriginDir::has_packs(const Places& places) const {
          });
 }
 
-Result<std::vector<Digest>> OriginDir::placed() const {
-  WEFT_TRY(const SafePath origin, directory());
-  WEFT_TRY(const auto names, list_manifest_names(origin / "places"));
-  std::vector<Digest> manifests;
-  for (const ManifestName& name : names)
-    if (manifests.empty() || manifests.back() != name.digest) manifests.push_back(name.digest);
-  return manifests;
-}
-
 Result<std::vector<PackId>> OriginDir::packs() const {
   WEFT_TRY(const SafePath origin, directory());
   WEFT_TRY(const auto names, list_directory(origin / "packs"));

@@ -77,7 +77,6 @@ class OriginDir {
   // Reading. Errc::not_found if the file is missing (yet), Errc::corrupt if its bytes do not match its name.
   Result<std::vector<std::byte>> manifest(const Digest& digest) const;
   Result<Places> places(const Digest& manifest) const;
-  Result<std::vector<Digest>> placed() const;  // manifests with a file in places/
   // True if the manifest is whole, its places too, and all their packs are there, all in files that no collection may
   // delete. Does not read the packs.
   bool holds(const Digest& manifest) const;

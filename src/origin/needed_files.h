@@ -25,13 +25,24 @@ class NeededFiles {
       packs_.insert(place.pack);
     }
   }
-  void add_unplaced() { all_placed_ = false; }
-  void add_rewrite(PackId old, PackId copy) {  // places lead to the copy from now on
+  // A blob of a version that has no places yet: the version may get places in any pack that has the blob.
+  void add_unplaced_blob(const ContentId& id) {
+    add_blob(id);
+    unplaced_.insert(part_of(id));
+  }
+  void add_unplaced() { all_placed_ = false; }          // a version without places
+  void add_unknown() { all_placed_ = known_ = false; }  // one whose blobs are not known either
+  void add_rewrite(PackId old, PackId copy) {           // places lead to the copy from now on
     packs_.erase(old);
     packs_.insert(copy);
   }
   const std::set<PackId>& packs() const { return packs_; }  // named by places
   bool all_placed() const { return all_placed_; }           // false: packs() may lack some
+  // True if a version without places may get them in a pack with these blobs.
+  bool may_place_in(const std::vector<ContentId>& blobs) const {
+    return !known_ ||
+           std::ranges::any_of(blobs, [this](const ContentId& id) { return unplaced_.contains(part_of(id)); });
+  }
   bool has_blob(const ContentId& id) {
     sort();
     return std::ranges::binary_search(blobs_, part_of(id));
@@ -52,7 +63,8 @@ class NeededFiles {
 
   std::set<Digest> manifests_;
   std::set<PackId> packs_;
-  bool all_placed_ = true;
+  std::set<std::uint64_t> unplaced_;  // blobs of versions without places
+  bool all_placed_ = true, known_ = true;
   std::vector<std::uint64_t> blobs_;
   std::size_t sorted_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -57,48 +58,103 @@ Result<bool> PackRewrites::has_work(const std::set<Digest>& placed, const std::s
   return false;
 }
 
-// Adds the old packs to which these places lead. True if the manifest moves: to leave old packs, or because only freed
-// names of it are left. Errc::corrupt, Errc::not_found: it cannot be moved.
-Result<bool> PackRewrites::read_places(const Digest& manifest) {
-  WEFT_TRY(const Places places, origin_.places(manifest));
-  bool moves = false;
-  for (const auto& [id, place] : places.blobs)
-    if (wanted_.contains(place.pack) || origin_.freed().has_pack(place.pack)) {
-      named_[place.pack].emplace(id, place.offset);
-      moves = true;
-    }
-  if (!moves) {
-    WEFT_TRY(const bool has, has_present_name(manifest));
-    if (has) return false;
-  }
+// Errc::corrupt, Errc::not_found, Errc::no_space: the manifest gets no new name.
+Status PackRewrites::check_movable(const Digest& manifest) const {
   if (origin_.freed().names_of(manifest) >= limits::kFreedNamesMax)
     return Error{Errc::no_space, fmt::format("manifest {} has no more names", to_hex(manifest))};
   WEFT_CHECK(origin_.manifest(manifest));
-  return true;
+  return {};
 }
 
-// False if the pack stays as it is.
-Result<bool> PackRewrites::copy(PackId old) {
-  const auto done = [&]() -> Status {
-    WEFT_TRY(PackToc toc, origin_.toc(old));
-    std::erase_if(toc.entries, [this](const PackEntry& entry) { return !is_needed_(entry.id); });
-    for (const auto& [id, offset] : named_.at(old))
-      if (find_entry(toc, id, offset) == nullptr)
-        return Error{Errc::corrupt, "its table of contents lacks a blob that a version needs"};
-    toc.pack = id_of_copy(old, toc.entries);
-    toc.size = 0;
-    for (const PackEntry& entry : toc.entries) toc.size = std::max(toc.size, entry.offset + entry.id.length);
-    if (origin_.freed().has_pack(toc.pack))
-      return Error{Errc::not_found, "an earlier copy of these blobs may be deleted"};
-    WEFT_TRY(const Fd pack, origin_.open_pack(old));
-    WEFT_CHECK(origin_.put_pack(toc, pack.get(), progress_));
-    packs_[old] = toc.pack;
+// Adds the manifest to moves_ if it leaves old packs, or if only freed names of it are left. New places lead to no
+// listed pack. So a manifest that would still lead to one does not move, and then all its packs stay: move() would
+// otherwise leave its places at a pack that the collection deletes.
+Status PackRewrites::read_places(const Digest& manifest) {
+  WEFT_TRY(const Places places, origin_.places(manifest));
+  std::map<PackId, Blobs> old;
+  bool stays = false;
+  for (const auto& [id, place] : places.blobs) {
+    const bool listed = origin_.freed().has_pack(place.pack);
+    if (left_out_.contains(place.pack))
+      stays = stays || listed;
+    else if (listed || wanted_.contains(place.pack))
+      old[place.pack].emplace(id, place.offset);
+  }
+  if (old.empty()) {
+    WEFT_TRY(const bool has, has_present_name(manifest));
+    if (has) return {};
+  }
+  const Status movable = stays ? Status{} : check_movable(manifest);
+  if (!movable.ok() && !may_be_tried_later(movable.error().code)) return movable;
+  if (!movable.ok()) log_warning("gc --origin: packs of a version stay: {}", movable.error().message);
+  if (stays || !movable.ok()) {
+    for (const auto& [pack, blobs] : old) leave_out(pack);
     return {};
-  }();
-  if (done.ok()) return true;
-  if (!may_be_tried_later(done.error().code)) return done.error();
-  log_warning("gc --origin: {} is not rewritten: {}", origin_pack_name(origin_.path(), old), done.error().message);
-  return false;
+  }
+  for (auto& [pack, blobs] : old) named_[pack].merge(blobs);
+  moves_.push_back(manifest);
+  return {};
+}
+
+// Reads all places until none of them leaves out another pack: places that were read before may lead to that pack.
+Status PackRewrites::read_all(const std::set<Digest>& placed) {
+  do {
+    some_left_out_ = false;
+    moves_.clear();
+    named_.clear();
+    for (const Digest& manifest : placed) {
+      WEFT_CHECK(check_cancelled(progress_));
+      WEFT_CHECK(read_places(manifest));
+    }
+  } while (some_left_out_);
+  return {};
+}
+
+Status PackRewrites::copy(PackId old) {
+  WEFT_TRY(PackToc toc, origin_.toc(old));
+  std::erase_if(toc.entries, [this](const PackEntry& entry) { return !is_needed_(entry.id); });
+  for (const auto& [id, offset] : named_.at(old))
+    if (find_entry(toc, id, offset) == nullptr)
+      return Error{Errc::corrupt, "its table of contents lacks a blob that a version needs"};
+  toc.pack = id_of_copy(old, toc.entries);
+  toc.size = 0;
+  for (const PackEntry& entry : toc.entries) toc.size = std::max(toc.size, entry.offset + entry.id.length);
+  if (origin_.freed().has_pack(toc.pack))
+    return Error{Errc::not_found, "an earlier copy of these blobs may be deleted"};
+  WEFT_TRY(const Fd pack, origin_.open_pack(old));
+  WEFT_CHECK(origin_.put_pack(toc, pack.get(), progress_));
+  packs_[old] = toc.pack;
+  return {};
+}
+
+// Returns the packs to copy: listed ones first, because a collection that was stopped may delete them, then those with
+// most dead bytes.
+std::vector<PackId> PackRewrites::uncopied() const {
+  std::vector<PackId> packs;
+  for (const auto& [pack, blobs] : named_)
+    if (!packs_.contains(pack)) packs.push_back(pack);
+  std::ranges::stable_sort(packs, std::greater(),
+                           [this](PackId pack) { return std::pair(origin_.freed().has_pack(pack), dead_bytes(pack)); });
+  return packs;
+}
+
+// Leaves out the packs that cannot be copied, and all remaining ones if the origin is full.
+Status PackRewrites::copy_all() {
+  bool full = false;
+  for (const PackId pack : uncopied()) {
+    WEFT_CHECK(check_cancelled(progress_));
+    if (full) {
+      leave_out(pack);
+      continue;
+    }
+    const Status copied = copy(pack);
+    if (copied.ok()) continue;
+    if (!may_be_tried_later(copied.error().code)) return copied;
+    log_warning("gc --origin: {} is not rewritten: {}", origin_pack_name(origin_.path(), pack), copied.error().message);
+    full = copied.error().code == Errc::no_space;
+    leave_out(pack);
+  }
+  return {};
 }
 
 Status PackRewrites::give_up(const Error& why) {
@@ -114,26 +170,16 @@ Status PackRewrites::plan(const std::set<Digest>& placed, const std::set<PackId>
   if (planned_for_ == origin_.freed().sequence) return {};
   moves_.clear();
   named_.clear();
-  WEFT_TRY(const bool work, has_work(placed, packs));
-  if (!work) return packs_.clear(), Status{};
-  progress_.phase("rewriting packs");
-  for (const Digest& manifest : placed) {
-    WEFT_CHECK(check_cancelled(progress_));
-    const auto moves = read_places(manifest);
-    if (!moves.ok()) return give_up(moves.error());
-    if (*moves) moves_.push_back(manifest);
-  }
   packs_.clear();
-  for (const auto& [pack, blobs] : named_) {
-    WEFT_CHECK(check_cancelled(progress_));
-    WEFT_TRY(const bool copied, copy(pack));
-    if (copied) continue;
-    wanted_.erase(pack);
-    if (origin_.freed().has_pack(pack))
-      return give_up({Errc::corrupt, fmt::format("{}: versions need it, and a collection may delete it",
-                                                 origin_pack_name(origin_.path(), pack))});
-    return plan(placed, packs);  // without this pack
-  }
+  WEFT_TRY(const bool work, has_work(placed, packs));
+  if (!work) return {};
+  progress_.phase("rewriting packs");
+  do {
+    const Status read = read_all(placed);
+    if (!read.ok()) return give_up(read.error());
+    WEFT_CHECK(copy_all());
+  } while (some_left_out_);
+  std::erase_if(packs_, [this](const auto& one) { return !named_.contains(one.first); });
   planned_for_ = origin_.freed().sequence;
   return {};
 }

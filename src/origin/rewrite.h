@@ -37,8 +37,9 @@ class PackRewrites {
   void add(PackId pack, std::uint64_t dead_bytes) { wanted_[pack] = dead_bytes; }  // a partly dead pack
   std::uint64_t wanted() const { return wanted_.size(); }
   // Plans for the list that `origin` knows, unless that was done already. `placed`: the manifests of all
-  // versions that need content and have places; `packs`: the packs to which these led when they were read first. Moves
-  // nothing if a manifest or a pack is damaged, or if the origin is full.
+  // versions that need content and have places; `packs`: the packs to which these led when they were read first. Copies
+  // the packs with most dead bytes first, and no more of them if the origin is full. A pack that cannot be copied
+  // stays, and so do a damaged manifest and all packs that it names.
   Status plan(const std::set<Digest>& placed, const std::set<PackId>& packs);
   const std::vector<Digest>& moves() const { return moves_; }  // manifests that get a new name
   // Call after the announcement, when `origin` knows exactly the announced list. False if a manifest is gone: a later
@@ -54,15 +55,23 @@ class PackRewrites {
  private:
   Result<bool> has_present_name(const Digest& manifest) const;
   Result<bool> has_work(const std::set<Digest>& placed, const std::set<PackId>& packs) const;
-  Result<bool> read_places(const Digest& manifest);
-  Result<bool> copy(PackId pack);
+  using Blobs = std::set<std::pair<ContentId, std::uint64_t>>;  // with their offsets
+  Status read_all(const std::set<Digest>& placed);
+  Status read_places(const Digest& manifest);
+  Status check_movable(const Digest& manifest) const;
+  void leave_out(PackId pack) { some_left_out_ = left_out_.insert(pack).second || some_left_out_; }
+  std::vector<PackId> uncopied() const;
+  Status copy_all();
+  Status copy(PackId pack);
   Status give_up(const Error& why);
 
   const OriginDir& origin_;
   const std::function<bool(const ContentId&)> is_needed_;
   Progress& progress_;
-  std::map<PackId, std::uint64_t> wanted_;                                 // with their dead bytes
-  std::map<PackId, std::set<std::pair<ContentId, std::uint64_t>>> named_;  // old packs to which places lead, and these
+  std::map<PackId, std::uint64_t> wanted_;  // with their dead bytes
+  std::map<PackId, Blobs> named_;           // old packs that places will leave, and the blobs of these places
+  std::set<PackId> left_out_;               // old packs that stay
+  bool some_left_out_ = false;              // since the places were read
   std::map<PackId, PackId> packs_;
   std::vector<Digest> moves_;
   std::optional<std::uint64_t> planned_for_;  // sequence of a list

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/sha256.h"
 #include "blobs/open_blobs.h"
 #include "diskformat/pack_names.h"
 #include "diskformat/toc.h"
+#include "origin/deletions.h"
 #include "weft/model/manifest.h"
 
 namespace weft {
@@ -43,6 +46,15 @@ Result<Others> others_with(Store& store, const ContentId& id, const VersionRow& 
     if (std::ranges::find(manifests, row.manifest) == manifests.end()) manifests.push_back(row.manifest);
   }
   return others;
+}
+
+Digest digest_of(const std::vector<ManifestName>& names) {
+  Sha256 hash;
+  for (const ManifestName& name : names) {
+    hash.update(std::as_bytes(std::span(name.digest.bytes)));
+    hash.update(std::as_bytes(std::span(&name.n, 1)));
+  }
+  return hash.finish();
 }
 
 class Staging {
@@ -117,12 +129,15 @@ class Staging {
   // have brought them to the origin.
   Status search_all(std::vector<std::size_t> lost) {
     if (lost.empty()) return {};
-    WEFT_TRY(const auto manifests, origin_.placed());
-    const SearchedOrigin now{manifests.size(), origin_.freed().sequence};
+    WEFT_TRY(const SafePath directory, origin_.directory());
+    WEFT_TRY(const auto names, list_manifest_names(directory / "places"));
+    const SearchedOrigin now{digest_of(names), origin_.freed().sequence};
     for (const std::size_t i : lost) {
       const auto scanned = searched_for_.find(places_.blobs[i].first);
       if (scanned != searched_for_.end() && scanned->second == now) return nowhere(scanned->first, Errc::absent);
     }
+    std::set<Digest> manifests;
+    for (const ManifestName& name : names) manifests.insert(name.digest);
     for (const Digest& manifest : manifests) {
       if (lost.empty()) return {};
       WEFT_CHECK(check_cancelled(progress_));

@@ -1,7 +1,6 @@
 // Copies a version to the origin.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -12,10 +11,11 @@
 
 namespace weft {
 
-// Negative cache: blobs found neither on this node nor at the origin. A blob is searched again if the origin has more
-// manifests with places than at that time, or has been collected since.
+// Negative cache: blobs found neither on this node nor at the origin. stage_version() searches for a blob
+// again if the names of places or the latest collection have changed since. A collection writes places after its
+// announcement, under new names of manifests.
 struct SearchedOrigin {
-  std::size_t manifests = 0;   // with places
+  Digest names;                // SHA-256 of the names of all places
   std::uint64_t sequence = 0;  // of the latest collection
   bool operator==(const SearchedOrigin&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <mutex>
 
@@ -31,7 +32,6 @@ namespace {
 
 constexpr auto kLeaveMax = std::chrono::milliseconds(500);  // for requests in flight at shutdown
 constexpr auto kFirstTryMax = std::chrono::seconds(5);
-constexpr unsigned kDrainTries = 8;                    // the node itself puts its record every few minutes
 constexpr auto kMirrorMax = std::chrono::seconds(20);  // until a change committed in etcd is in the local store
 
 std::vector<VersionName> relied_on(const PreparedPublish& prepared) {
@@ -225,8 +225,10 @@ class ClusterRegistry final : public Registry {
     return {};
   }
   Status forget_node(const std::string& node) override {
-    WEFT_CHECK(check_connected());
+    const bool again = left_ && node == store_.cluster()->node;  // after a failure
+    if (!again) WEFT_CHECK(check_connected());
     if (node != store_.cluster()->node) return delete_node_record(own_, nodes(), node);
+    left_ = true;
     membership_.end();
     return delete_own_records(own_, node);
   }
@@ -267,10 +269,15 @@ class ClusterRegistry final : public Registry {
     if (options_.changed) options_.changed();
   }
 
-  // Errc::exists: another weftd is this node. Errc::unreachable if the mirror is not connected: a change would not show
-  // on this node, so none is made. Waits for the mirror's first try to connect after a start or the end of a watch:
-  // until then the state is unknown.
+  // Errc::exists: another weftd is this node. Errc::unreachable if this node has left: the cluster does not know it any
+  // more, and must not rely on its bytes. Errc::unreachable also if the mirror is not connected: a change would not
+  // show on this node, so none is made. Waits for the mirror's first try to connect after a start or the end of a
+  // watch: until then the state is unknown.
   Status check_connected() const {
+    if (left_)
+      return Error{Errc::unreachable,
+                   "this node has left the cluster; complete this with `weft cluster leave`, or restart weftd to join "
+                   "again"};
     mirror_.wait_until_tried(Clock::now() + kFirstTryMax);
     RegistryStatus status;
     mirror_.fill(status);
@@ -360,6 +367,7 @@ class ClusterRegistry final : public Registry {
   Purges purges_;
   Membership membership_;
   Mirror mirror_;
+  std::atomic<bool> left_ = false;  // this node has left its cluster
   std::mutex mutex_;
   std::vector<std::unique_ptr<PreparedUndelete>> unsure_;  // guarded by mutex_
 };

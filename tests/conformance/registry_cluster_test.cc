@@ -885,6 +885,20 @@ TEST_CASE("cluster: a node is known by its name after it and all others have end
   CHECK(a->registry().forget_node(node_b).error().code == Errc::not_found);
 }
 
+TEST_CASE("cluster: a node that has left acknowledges no change, and may leave again") {
+  World world;
+  auto a = world.node("a");
+  auto b = world.node("b");
+  const std::string node_b = b->store().cluster()->node;
+  REQUIRE(eventually([&] { return a->registry().nodes().size() == 2; }));
+  must(publish(*b, "before", {1}));
+  CHECK(b->registry().forget_node(node_b).ok());
+  CHECK(publish(*b, "after", {2}).error().code == Errc::unreachable);
+  CHECK(b->registry().set_tag("before", "tag", 1, {}).error().code == Errc::unreachable);
+  CHECK(b->registry().forget_node(node_b).ok());
+  CHECK(publish(*a, "after", {3}).ok());
+}
+
 TEST_CASE("cluster: a copy of a store does not run beside its original, and goes on when that has ended") {
   World world;
   auto a = world.node("a");

@@ -59,6 +59,9 @@ struct OriginGcReport {
   std::uint64_t packs = 0, dead_bytes = 0;  // kept packs, and the bytes of their dead blobs
   std::uint64_t unfinished_freed = 0;       // files that writers left unfinished
   std::uint64_t packs_rewritten = 0;        // packs whose needed blobs were copied to new packs
+  // Rewritten packs, and packs of an earlier list, that stay because a version that is not at the origin yet may need
+  // them. The next collection after its stage-out frees the packs.
+  std::uint64_t packs_spared = 0;
 };
 
 // Result of a check of an origin (origin/check.h).

@@ -42,7 +42,8 @@ constexpr CommandInfo kGcInfo = {
         " assembled_bytes_removed, drafts: [{path, bytes, unwritten_seconds}],\n"
         " undecided: [{version, problem, command}]}\n"
         "with --origin: {dry_run, versions, versions_in_grace, packs_freed, bytes_freed,\n"
-        " manifests_freed, packs, dead_bytes, unfinished_freed, packs_rewritten}\n",
+        " manifests_freed, packs, dead_bytes, unfinished_freed, packs_rewritten,\n"
+        " packs_spared}\n",
     .interrupted = "the store is whole; what was freed stays freed",
 };
 
@@ -109,6 +110,9 @@ class GcCommand final : public Command {
     if (report.packs_rewritten > 0)
       context.print("{} {} that {} partly dead\n", gc_.dry_run ? "would rewrite" : "rewrote",
                     count_of(report.packs_rewritten, "pack"), report.packs_rewritten == 1 ? "was" : "were");
+    if (report.packs_spared > 0)
+      context.print("{} stay until versions that may need them are at the origin\n",
+                    count_of(report.packs_spared, "rewritten pack"));
     if (report.unfinished_freed > 0)
       context.print("{} {} that a writer left\n", gc_.dry_run ? "would delete" : "deleted",
                     count_of(report.unfinished_freed, "unfinished file"));

@@ -8,6 +8,7 @@
 
 #include "diskformat/catalog_record.h"
 #include "fakes/node_fixture.h"
+#include "origin/deletions.h"
 #include "origin/stage.h"
 #include "os/sys.h"
 
@@ -178,6 +179,26 @@ TEST_CASE("a pack of which both files are gone comes back") {
   CHECK(test.check().problems.size() == 1);
   CHECK(test.check(true).problems.empty());
   CHECK(test.check().problems.empty());
+}
+
+TEST_CASE("a pack that a collection deletes while a check reads is neither damaged nor written again") {
+  for (const bool removed : {true, false}) {
+    Checked test;
+    const VersionRow row = test.publish_and_stage(1, "model");
+    AtPhase reads("reading packs", [&] {
+      const OriginDir origin = test.open();
+      FreedFiles freed;
+      freed.sequence = 1;
+      freed.packs = *origin.packs();
+      REQUIRE(put_freed(*origin.directory(), freed).ok());
+      if (removed) REQUIRE(remove_manifest(*origin.directory(), {row.manifest, 0}).ok());
+      for (const PackId pack : freed.packs) REQUIRE(remove_pack(*origin.directory(), pack).ok());
+    });
+    const auto report = check_origin_files(test.open(), test, &test, reads);
+    REQUIRE(report.ok());
+    CHECK(report->damaged == (removed ? 0 : 1));
+    CHECK(test.open().packs()->empty() == removed);
+  }
 }
 
 TEST_CASE("without another copy a fault stays, its files stay as they were, and the reason is named") {

@@ -75,6 +75,16 @@ struct Collected final : CollectionOrder {
   }
   VersionRow publish(std::uint64_t seed, const std::string& name) {
     write_model(node.dir / name, seed);
+    return publish_files(name);
+  }
+  // Publishes a model that shares no blob with those of write_model().
+  VersionRow publish_unlike(const std::string& name, std::uint64_t seed = 2) {
+    write_file(node.dir / name + "/model.safetensors",
+               safetensors_file({{"other", "F32", {64, 64}, random_bytes(16384, 2000 + seed)},
+                                 {"both", "F32", {64, 64}, random_bytes(16384, 2000)}}));
+    return publish_files(name);
+  }
+  VersionRow publish_files(const std::string& name) {
     rows.push_back(node.publish({node.dir / name}, name).outcome.version);
     return rows.back();
   }
@@ -214,6 +224,28 @@ TEST_CASE("a partly dead pack is rewritten, also under a reader that has it open
   CHECK(test.open().freed().sequence == 1);
 }
 
+TEST_CASE("a version that waits for its stage-out keeps only the rewritten packs that have its blobs") {
+  for (const bool shares : {false, true}) {
+    Collected test;
+    const VersionRow base = test.publish_and_stage(1, "base");
+    const VersionRow derived = test.publish_and_stage(2, "derived");
+    const VersionRow waits = shares ? test.publish(3, "waits") : test.publish_unlike("waits");
+    test.remove(base);
+    const auto done = test.collect();
+    REQUIRE(done.ok());
+    CHECK(done->packs_rewritten == 1);
+    CHECK(done->packs_spared == (shares ? 1 : 0));
+    CHECK((done->dead_bytes > 0) == shares);
+    CHECK(test.files("packs") == (shares ? 6 : 4));
+    CHECK(test.collect()->packs_spared == (shares ? 1 : 0));
+    test.stage(waits);
+    CHECK(test.collect()->packs_spared == 0);
+    CHECK(test.files("packs") == 6);
+    CHECK(test.is_whole(derived));
+    CHECK(test.is_whole(waits));
+  }
+}
+
 TEST_CASE("a rewritten pack stays as long as readers may use it") {
   Collected test;
   const VersionRow base = test.publish_and_stage(1, "base");
@@ -304,6 +336,117 @@ TEST_CASE("a damaged pack is not rewritten, and hinders nothing else") {
   CHECK(done->packs_rewritten == 0);
   CHECK(done->packs_freed == 1);
   CHECK(std::filesystem::exists(pack));
+}
+
+TEST_CASE("a damaged manifest, or a damaged pack that a list names, stops no rewrite of other packs") {
+  for (const bool listed : {false, true}) {
+    CAPTURE(listed);
+    Collected test;
+    const VersionRow base = test.publish_and_stage(1, "base");
+    const VersionRow derived = test.publish_and_stage(2, "derived");
+    const VersionRow unlike = test.publish_unlike("unlike", 3), likes = test.publish_unlike("likes", 4);
+    test.stage(unlike);
+    test.stage(likes);
+    const std::string manifest = test.dir.path() + "/manifests/" + to_hex(derived.manifest);
+    const std::string aside = test.dir / "aside";
+    const OriginDir origin = test.open();
+    const PackId pack = origin.places(base.manifest)->blobs.front().second.pack;
+    const std::string damaged = listed ? origin_pack_name(test.dir.path(), pack) : manifest;
+    std::filesystem::copy_file(damaged, aside);
+    std::filesystem::permissions(damaged, std::filesystem::perms::owner_all);
+    const auto bytes = std::filesystem::file_size(damaged);
+    std::filesystem::resize_file(damaged, 0);
+    std::filesystem::resize_file(damaged, bytes);
+    if (listed) {  // by a collection that was stopped
+      FreedFiles freed;
+      freed.sequence = 1;
+      freed.packs = {pack};
+      REQUIRE(put_freed(*origin.directory(), freed).ok());
+      test.announced = {origin.uuid(), 1, kNow};
+    }
+    test.remove(base);
+    test.remove(unlike);
+    const auto done = test.collect();
+    REQUIRE(done.ok());
+    CHECK(done->packs_rewritten == 1);
+    CHECK(test.is_whole(likes));
+    std::filesystem::copy_file(aside, damaged, std::filesystem::copy_options::overwrite_existing);
+    CHECK(test.is_whole(derived));
+    CHECK(test.collect()->packs_rewritten == 1);
+    CHECK(test.is_whole(derived));
+  }
+}
+
+TEST_CASE("a purge rewrites only packs with blobs of its versions, and leaves other packs to their readers") {
+  for (const bool rewritten : {false, true}) {
+    Collected test;
+    const VersionRow base = test.publish_and_stage(1, "base");
+    const VersionRow derived = test.publish_and_stage(2, "derived");
+    const VersionRow unlike = test.publish_unlike("unlike", 3), likes = test.publish_unlike("likes", 4);
+    test.stage(unlike);
+    test.stage(likes);
+    test.remove(unlike);
+    if (rewritten) CHECK(test.collect_for(3'600'000'000'000)->packs_rewritten == 1);
+    test.remove(base);
+    OriginGcOptions options{kNow};
+    options.blobs.emplace();
+    for (const auto& [id, place] : test.open().places(base.manifest)->blobs) options.blobs->insert(id);
+    const std::size_t before = test.files("packs");
+    const auto done = collect_origin(test.open(), test, options, no_progress());
+    REQUIRE(done.ok());
+    CHECK(done->packs_rewritten == 1);
+    CHECK(done->packs_freed == 0);
+    CHECK(done->dead_bytes == 0);
+    CHECK(test.files("packs") == before);
+    CHECK(test.is_whole(derived));
+    CHECK(test.is_whole(likes));
+    const auto rest = test.collect();
+    CHECK(rest->packs_rewritten == (rewritten ? 0 : 1));
+    CHECK(rest->packs_freed == (rewritten ? 1 : 0));
+    CHECK(test.is_whole(likes));
+  }
+}
+
+TEST_CASE("a former name of a manifest goes with the packs of its places, whatever else was rewritten") {
+  Collected test;
+  const VersionRow base = test.publish_and_stage(1, "base");
+  const VersionRow derived = test.publish_and_stage(2, "derived");
+  test.remove(base);
+  REQUIRE(test.collect_for(3'600'000'000'000).ok());
+  OriginDir origin = test.open();
+  FreedFiles freed = origin.freed();
+  REQUIRE(freed.rewritten.size() == 1);
+  constexpr PackId kLast = ~PackId{0};  // another pack, rewritten later
+  freed.packs.push_back(kLast);
+  freed.rewritten.emplace_back(kLast, freed.rewritten.front().second);
+  ++freed.sequence;
+  REQUIRE(put_freed(*origin.directory(), freed).ok());
+  REQUIRE(test.collect_for(3'600'000'000'000).ok());
+  CHECK(test.files("places") == 2);
+  freed.rewritten.front().second = 1;
+  ++freed.sequence;
+  REQUIRE(put_freed(*origin.directory(), freed).ok());
+  test.announced = {origin.uuid(), freed.sequence, kNow};
+  REQUIRE(test.collect_for(3'600'000'000'000).ok());
+  CHECK(test.files("places") == 1);
+  CHECK(test.files("manifests") == 1);
+  CHECK(test.is_whole(derived));
+}
+
+TEST_CASE("a list of freed files is one that every node accepts, whatever names the origin has") {
+  Collected test;
+  const VersionRow stays = test.publish_and_stage(1, "stays");
+  std::ofstream(test.dir.path() + "/manifests/" + std::string(64, '7') + ".1048576") << "x";
+  test.remove(test.publish_and_stage(100, "goes"));
+  REQUIRE(test.collect().ok());
+  OriginDir origin = test.open();
+  CHECK(origin.know_freed(test.announced.sequence).ok());
+  FreedFiles bad;
+  bad.sequence = test.announced.sequence + 1;
+  bad.manifests = {{stays.manifest, (1U << 20U) + 1}};
+  CHECK(put_freed(*origin.directory(), bad).error().code == Errc::corrupt);
+  CHECK(origin.know_freed(0).ok());
+  CHECK(test.is_whole(stays));
 }
 
 TEST_CASE("a version that is removed before it is at the origin does not stop a collection") {

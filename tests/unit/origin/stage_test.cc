@@ -14,6 +14,7 @@
 #include "os/sys.h"
 #include "weft/cluster/origin.h"
 #include "weft/deadline.h"
+#include "weft/store/walk.h"
 
 namespace weft::testing {
 namespace {
@@ -93,6 +94,43 @@ TEST_CASE("two nodes may take equal content there, each its own way") {
   SearchedFor searched_for;
   CHECK(stage_version(RevocableStore(*other.store), one.origin, theirs, no_progress(), searched_for).ok());
   one.check_whole(theirs);
+}
+
+TEST_CASE("a blob that was not at the origin is searched again after places got another name") {
+  Staged test;
+  write_model(test.node.dir / "theirs", 1);
+  write_file(test.node.dir / "theirs/more.txt", "more");
+  const VersionRow theirs = test.node.publish({test.node.dir / "theirs"}, "theirs").outcome.version;
+  MirroredVersion change;  // its blobs are at the origin alone
+  change.version = test.publish(1, "model");
+  change.version.publisher = "00000000-0000-4000-8000-000000000002";
+  change.tree_nodes = must(must(test.node.store->snapshot())->local(change.version.id)).ino_count;
+  test.stage(theirs);
+  const auto manifest = must(test.node.store->open_manifest(change.version.manifest));
+  const std::string path = test.node.dir / "lacking";
+  must(Store::create(path, {}));
+  OpenOptions options;
+  options.decode = content_decoder();
+  const auto store = must(ClusterStore::open(path, options));
+  must(store->mirror().join({"00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-000000000001"}));
+  const auto applied = must(store->mirror().apply(std::vector<MirrorChange>{change}, 1));
+  REQUIRE_MESSAGE(applied.problems.empty(), applied.problems.front());
+  const Adoption adoption{"model", 1, {manifest->bytes().begin(), manifest->bytes().end()}};
+  REQUIRE(store->cache().adopt(std::span(&adoption, 1)).ok());
+  const VersionRow row = version_of(*store, "model@1").value();
+  SearchedFor searched_for;
+  const auto stage = [&] {
+    return stage_version(RevocableStore(*store), test.origin, row, no_progress(), searched_for);
+  };
+  const std::string packs = test.origin.path() + "/packs", places = test.origin.path() + "/places/";
+  std::filesystem::rename(packs, packs + ".aside");
+  std::filesystem::create_directory(packs);
+  CHECK(stage().error().code == Errc::absent);
+  std::filesystem::remove(packs);
+  std::filesystem::rename(packs + ".aside", packs);
+  CHECK(stage().error().code == Errc::absent);  // the origin shows no change
+  std::filesystem::copy_file(places + to_hex(theirs.manifest), places + to_hex(theirs.manifest) + ".1");
+  CHECK(stage().ok());
 }
 
 TEST_CASE("an interrupted staging leaves no version, and the next one completes it") {
