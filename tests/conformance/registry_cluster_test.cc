@@ -925,8 +925,11 @@ TEST_CASE("cluster: a publish waits for the lease of a weftd that has ended with
   etcd::Client client(world.options);
   const RegistryKeys keys(world.options.prefix, world.options.cluster);
   const std::string key = keys.member(a->store().cluster()->node);
-  const auto known = client.range(etcd::query_of(key));
-  REQUIRE((known.ok() && known->items.size() == 1));
+  auto known = client.range(etcd::query_of(key));
+  REQUIRE(eventually([&] {  // the node follows the registry before it has announced itself
+    known = client.range(etcd::query_of(key));
+    return known.ok() && known->items.size() == 1;
+  }));
   Member ended = open_member(known->items[0].value, keys.bound(key)).value();
   a.reset();
   ended.process = "another";
