@@ -248,7 +248,7 @@ class Run {
   }
 
   void collect() {
-    const PacksByContent live = live_in_packs();
+    const PacksByContent before = in_packs();
     const bool bare = pick(is_bare) != nullptr;
     auto refused = cluster_.store->gc({false, revision_}, no_progress());
     if (bare) {
@@ -258,7 +258,7 @@ class Run {
     make_old();
     must(cluster_.store->gc({false, revision_, true}, no_progress()));
     give_back_promoted();
-    follow_rewrites(live);
+    follow_rewrites(before);
     std::erase_if(present_, [&](unsigned n) {
       return !is_held(n) && std::ranges::none_of(cached_, [n](const auto& pack) { return pack.second.contains(n); });
     });
@@ -268,27 +268,28 @@ class Run {
     manifests_ = std::move(needed);
   }
 
-  // Returns, for each pack, the contents that a version needs and the index has there.
-  PacksByContent live_in_packs() {
-    PacksByContent live;
+  // Returns the contents that the index has in each pack.
+  PacksByContent in_packs() {
+    PacksByContent packs;
     auto snapshot = must(cluster_.store->snapshot());
     for (unsigned n = 0; n < kContents; ++n)
-      if (const auto place = snapshot->find_blob(content_id(n)); place.ok() && is_held(n)) live[place->pack].insert(n);
-    return live;
+      if (const auto place = snapshot->find_blob(content_id(n)); place.ok()) packs[place->pack].insert(n);
+    return packs;
   }
 
   // gc deletes a cached pack without live contents, and makes a cached pack of the live ones if there are others.
-  void follow_rewrites(const PacksByContent& live) {
+  // `before`: the contents of all packs before gc.
+  void follow_rewrites(PacksByContent before) {
     PacksByContent left;
-    const PacksByContent after = live_in_packs();
+    const PacksByContent after = in_packs();
     auto snapshot = must(cluster_.store->snapshot());
     for (const auto& [id, contents] : cached_) {
-      const auto before = live.find(id);
-      const bool had_none = before == live.end();
-      const PackId now = had_none ? id : must(snapshot->find_blob(content_id(*before->second.begin()))).pack;
+      std::set<unsigned>& live = before[id];
+      std::erase_if(live, [&](unsigned n) { return !is_held(n); });
+      const PackId now = live.empty() ? id : must(snapshot->find_blob(content_id(*live.begin()))).pack;
       if (!after.contains(now)) continue;
       const std::set<unsigned>& there = after.at(now);
-      CHECK((had_none || std::ranges::includes(there, before->second)));
+      CHECK(std::ranges::includes(there, live));
       CHECK(std::ranges::includes(contents, there));
       CHECK((now == id) == (there == contents));
       left[now] = there;
