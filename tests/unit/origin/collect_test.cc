@@ -9,6 +9,7 @@
 
 #include "diskformat/pack_names.h"
 #include "fakes/node_fixture.h"
+#include "fakes/stop_after.h"
 #include "fetch/verified_source.h"
 #include "origin/deletions.h"
 #include "origin/stage.h"
@@ -22,19 +23,6 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kNow = 2'000'000'000'000'000'000;  // ns
 constexpr std::uint64_t kLong = kNow - 1;                  // a removal before the horizon
-
-// Cancels after some checks.
-class StoppedProgress final : public Progress {
- public:
-  explicit StoppedProgress(int checks) : left_(checks) {}
-  void total(std::uint64_t) override {}
-  void advance(std::uint64_t) override {}
-  void phase(std::string_view) override {}
-  bool cancelled() const override { return left_-- <= 0; }
-
- private:
-  mutable int left_;
-};
 
 // A registry in memory, and one node that publishes and stages.
 struct Collected final : CollectionOrder {
@@ -274,7 +262,7 @@ TEST_CASE("a rewrite that is stopped anywhere loses nothing, and the next collec
     const VersionRow base = test.publish_and_stage(1, "base");
     const VersionRow derived = test.publish_and_stage(2, "derived");
     test.remove(base);
-    StoppedProgress stopped(steps);
+    StopAfter stopped(steps);
     ended = collect_origin(test.open(), test, {kNow, {}, false}, stopped).ok() ? 1 : 0;
     CHECK(test.is_whole(derived));
     REQUIRE(test.collect().ok());

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "diskformat/hash.h"
 #include "diskformat/pack_names.h"
+#include "fakes/stop_after.h"
 #include "pack_fixture.h"
 #include "store_paths.h"
 
@@ -32,18 +33,6 @@ std::vector<Bytes> model(std::uint64_t seed) {
 ContentId identity(const Bytes& bytes) {
   return {bytes.size(), tree_sha256(bytes)};
 }
-
-class StopAfter final : public Progress {
- public:
-  explicit StopAfter(int polls) : left_(polls) {}
-  void total(std::uint64_t) override {}
-  void advance(std::uint64_t) override {}
-  void phase(std::string_view) override {}
-  bool cancelled() const override { return --left_ < 0; }
-
- private:
-  mutable std::atomic<int> left_;
-};
 
 class Count final : public Progress {
  public:

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "catalog/release.h"
+#include "fakes/stop_after.h"
 #include "index_support.h"
 #include "weft/store/walk.h"
 
@@ -15,19 +16,6 @@ using namespace weft::testing;
 namespace {
 
 constexpr unsigned kMany = limits::kBatchRows + 100;  // number of blobs and of views
-
-// Cancels after `asked` polls.
-class CancelledAt final : public Progress {
- public:
-  explicit CancelledAt(int asked) : left_(asked) {}
-  void total(std::uint64_t) override {}
-  void advance(std::uint64_t) override {}
-  void phase(std::string_view) override {}
-  bool cancelled() const override { return left_-- <= 0; }
-
- private:
-  mutable int left_;
-};
 
 struct LargeVersion {
   LargeVersion() {
@@ -79,7 +67,7 @@ TEST_CASE("the content of a large removed version stays held until gc releases i
 
 TEST_CASE("a gc that ends between two batches leaves a sound store, and the next goes on") {
   LargeVersion of;
-  CancelledAt first(1);
+  StopAfter first(1);
   CHECK(of.store->gc({}, first).error().code == Errc::cancelled);
   CHECK(of.steps() == limits::kBatchRows);
   CHECK(of.is_sound());
@@ -108,7 +96,7 @@ TEST_CASE("a large version that somebody has open keeps its inodes, and a gc may
   CHECK(of.is_sound());
 
   hold.reset();
-  CancelledAt second(1);
+  StopAfter second(1);
   CHECK(of.store->gc({}, second).error().code == Errc::cancelled);
   CHECK(of.is_sound());
   must_publish(*of.store, "n", {{0, kMany - 1}});

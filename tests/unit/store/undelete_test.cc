@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "fakes/stop_after.h"
 #include "index_support.h"
 #include "weft/store/walk.h"
 
@@ -43,19 +44,6 @@ Errc refusal(Store& store, std::string_view model, std::uint64_t number, std::st
   CHECK(undeleted.error().message.find(why) != std::string::npos);
   return undeleted.error().code;
 }
-
-// Cancels after `asked` polls.
-class CancelledAt final : public Progress {
- public:
-  explicit CancelledAt(int asked) : left_(asked) {}
-  void total(std::uint64_t) override {}
-  void advance(std::uint64_t) override {}
-  void phase(std::string_view) override {}
-  bool cancelled() const override { return left_-- <= 0; }
-
- private:
-  mutable int left_;
-};
 
 }  // namespace
 
@@ -181,7 +169,7 @@ TEST_CASE("a large version takes back what gc has released, unless gc has begun 
   CHECK(is_sound(*store));
 
   must(store->remove_version("m", 1));
-  CancelledAt first(1);
+  StopAfter first(1);
   CHECK(store->gc({}, first).error().code == Errc::cancelled);
   must(store->undelete("m", 1));  // after a part
   CHECK(owner() == large.id);
@@ -201,7 +189,7 @@ TEST_CASE("a large version takes back what gc has released, unless gc has begun 
 
   store = open_store(test.path);
   must(store->remove_version("m", 1));
-  CancelledAt late(4);
+  StopAfter late(4);
   CHECK(store->gc({}, late).error().code == Errc::cancelled);
   CHECK(refusal(*store, "m", 1, "gc has freed its content") == Errc::absent);
   must(store->gc({}, no_progress()));
