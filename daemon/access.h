@@ -60,6 +60,11 @@ Status check_every_access(const NameGrants& grants, const PeerCredentials& peer,
 // The same for what no setting grants: for root and the daemon's user.
 Status check_owner(const PeerCredentials& peer, std::string_view what);
 
+// Returns the model of MODEL[@V]. Every kind of spec has its model before the '@'.
+inline std::string_view model_in(std::string_view spec) {
+  return spec.substr(0, spec.find('@'));
+}
+
 // Returns the author of the changes that `peer` asks for, without the node. Protected tags bind an author who is
 // neither root nor the daemon's user.
 Author author_of(const PeerCredentials& peer);

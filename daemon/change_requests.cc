@@ -34,11 +34,6 @@ void changed(const DaemonParts& parts) {
   if (parts.bytes.behind) parts.bytes.behind->wake();
 }
 
-// Returns the model of MODEL[@V]. Every kind of spec has its model before the '@'.
-std::string_view model_in(std::string_view spec) {
-  return spec.substr(0, spec.find('@'));
-}
-
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, model_in(request.spec), call.peer(), "tag"));
   const Author by = author_of(call.peer());

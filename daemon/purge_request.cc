@@ -159,8 +159,7 @@ class Purging {
 
 Result<PurgeReport> purge(control::Call& call, const PurgeRequest& request, DaemonParts& parts) {
   for (const std::string& spec : request.specs)
-    WEFT_CHECK(
-        check_access(parts.config.get()->remove, spec.substr(0, spec.find('@')), call.peer(), "purge versions of"));
+    WEFT_CHECK(check_access(parts.config.get()->remove, model_in(spec), call.peer(), "purge versions of"));
   CallProgress progress(call);
   WEFT_TRY(PurgeReport report, Purging(parts, request, call.peer(), progress).run());
   if (parts.bytes.behind) parts.bytes.behind->wake();
