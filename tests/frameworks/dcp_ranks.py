@@ -1,4 +1,5 @@
 """One rank of four that save or load distributed checkpoints: dcp_ranks.py save|load MEETING RANK DIR [WHOLE]."""
+import subprocess
 import sys
 
 import torch
@@ -73,6 +74,14 @@ def emptied(state):
     if isinstance(state, dict):
         return {key: emptied(value) for key, value in state.items()}
     return torch.zeros_like(state) if isinstance(state, torch.Tensor) else state
+
+
+def all_ranks(meeting, action, *arguments):
+    """Runs all ranks, which meet at a new file."""
+    ranks = [subprocess.Popen([sys.executable, __file__, action, meeting, str(rank), *arguments], stderr=subprocess.PIPE,
+                              text=True) for rank in range(RANKS)]
+    failed = [rank.communicate(timeout=300)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0] * RANKS, failed
 
 
 def main(action, meeting, rank, directory, path=None):

@@ -1,36 +1,23 @@
 """Distributed checkpoints of PyTorch: each tensor is one tensor of weft, whatever its shards are, and PyTorch loads them."""
 import json
-import pathlib
 import re
-import subprocess
-import sys
 
 import numpy
 import pytest
 import torch
-from dcp_ranks import RANKED, RANKS
+from dcp_ranks import RANKED, RANKS, all_ranks
 from weftlib import Mount, Store
-
-RANK = pathlib.Path(__file__).with_name("dcp_ranks.py")
-
-
-def all_ranks(area, action, *arguments):
-    """Runs the processes of one program, which meet at a file."""
-    meeting = area / f"dcp-{action}"
-    ranks = [subprocess.Popen([sys.executable, RANK, action, meeting, str(rank), *arguments], stderr=subprocess.PIPE, text=True)
-             for rank in range(RANKS)]
-    failed = [rank.communicate(timeout=300)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0] * RANKS, failed
 
 
 @pytest.fixture(scope="module")
-def published(area):
+def published(tmp_path_factory):
     """Models: mixed, fsdp2, shards (in safetensors files), ranked (with metadata of each rank), and lacking, a copy of mixed
     without a part."""
+    area = tmp_path_factory.mktemp("dcp")
     source, whole = area / "dcp", area / "dcp-whole"
     for directory in source, whole:
         directory.mkdir()
-    all_ranks(area, "save", source, whole)
+    all_ranks(area / "meeting", "save", source, whole)
     store = Store(area / "dcp-store")
     for name in "mixed", "fsdp2", "shards", RANKED:
         store.publish(source / name, name=name)
@@ -106,9 +93,9 @@ def test_a_part_of_a_tensor_in_boxes(published):
     numpy.testing.assert_array_equal(mapped[:, 3], numpy.load(path)[:, 3])
 
 
-def test_four_processes_load_the_published_checkpoints(published, area):
+def test_four_processes_load_the_published_checkpoints(published, tmp_path):
     _, mount, _ = published
-    all_ranks(area, "load", mount.path / "models")
+    all_ranks(tmp_path / "meeting", "load", mount.path / "models")
 
 
 def test_pickled_values_and_missing_parts_are_hidden(published):

@@ -8,13 +8,11 @@ import sys
 import numpy
 import pytest
 import torch
-from dcp_ranks import RANKS
+from dcp_ranks import all_ranks
 from safetensors.torch import load, load_file
 from transformers import BertConfig, BertModel
 
 from weftlib import NOBODY, Mount, Store, environment, files_below, run
-
-RANK = pathlib.Path(__file__).with_name("dcp_ranks.py")
 
 
 class Runs:
@@ -25,6 +23,11 @@ class Runs:
 
     def __reduce__(self):
         return os.system, (f"touch {self.path}",)
+
+
+def evidence(source):
+    """The file that the pickle evil.bin makes if it runs."""
+    return source / "ran"
 
 
 def small_bert():
@@ -60,8 +63,9 @@ def nested():
 
 
 @pytest.fixture(scope="module")
-def published(area):
+def published(tmp_path_factory):
     """Models: org/bin, org/shards, nested, evil, and distributed checkpoints of four ranks: mixed, fsdp2, parts."""
+    area = tmp_path_factory.mktemp("view")
     source, ranks_of, whole = area / "view", area / "view-ranks", area / "view-whole"
     for directory in source, ranks_of, whole:
         directory.mkdir()
@@ -71,10 +75,8 @@ def published(area):
     (source / "bin/notes").mkdir()
     (source / "bin/notes/README.md").write_text("# Small\n")
     torch.save(nested(), source / "nested.ckpt")
-    torch.save({"w": torch.ones(3), "x": Runs(area / "view-ran")}, source / "evil.bin")
-    ranks = [subprocess.Popen([sys.executable, RANK, "save", area / "view-meeting", str(rank), ranks_of, whole])
-             for rank in range(RANKS)]
-    assert [rank.wait(timeout=300) for rank in ranks] == [0] * RANKS
+    torch.save({"w": torch.ones(3), "x": Runs(evidence(source))}, source / "evil.bin")
+    all_ranks(area / "view-meeting", "save", ranks_of, whole)
     store = Store(area / "view-store")
     for path, name in ((source / "bin", "org/bin"), (source / "shards", "org/shards"), (source / "nested.ckpt", "nested"),
                        (source / "evil.bin", "evil"), (ranks_of / "mixed", "mixed"), (ranks_of / "fsdp2", "fsdp2"),
@@ -161,11 +163,11 @@ def test_by_name_with_the_revision_safetensors(published, model, tmp_path):
     assert sorted(os.listdir(hub / "snapshots" / name[::-1])) == sorted(os.listdir(mount.version(model, 1)))
 
 
-def test_a_tag_of_the_user_is_no_view(published, area):
+def test_a_tag_of_the_user_is_no_view(published, tmp_path):
     source = published[2]
-    store = Store(area / "view-tag-store")
+    store = Store(tmp_path / "store")
     store.publish(source / "bin", name="org/bin")
-    with Mount(store, area / "view-tag-mnt") as mount:
+    with Mount(store, tmp_path / "mnt") as mount:
         hub = mount / "hub/models--org--bin"
         assert (hub / "refs/safetensors").read_text() != (hub / "refs/main").read_text()
         store.weft("tag", "org/bin@1", "safetensors")
@@ -223,10 +225,10 @@ def test_parts_of_a_container_in_boxes(published):
     assert numpy.array_equal(numpy.memmap(path, numpy.uint8, "r"), numpy.frombuffer(all_of_it, numpy.uint8))
 
 
-def test_nothing_runs(published, area):
-    _, mount, *_ = published
+def test_nothing_runs(published):
+    _, mount, source, _ = published
     assert torch.equal(load_file(view(mount, "evil") / "evil.safetensors")["w"], torch.ones(3))
-    assert not (area / "view-ran").exists()
+    assert not evidence(source).exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users need root")
