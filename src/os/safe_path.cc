@@ -1,7 +1,6 @@
 #include "os/safe_path.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <utility>
@@ -119,7 +118,7 @@ Result<std::string> path_of_descriptor(int fd, std::string_view where) {
 
 }  // namespace weft
 
-// The definition of format() needs fmt/format.h. The header includes only fmt/core.h, which compiles faster.
-template auto fmt::formatter<fmt::string_view, char, void>::format<fmt::format_context>(const fmt::string_view&,
-                                                                                        fmt::format_context&) const
-    -> decltype(std::declval<fmt::format_context&>().out());
+fmt::format_context::iterator fmt::formatter<weft::SafePath>::format(const weft::SafePath& path,
+                                                                     fmt::format_context& context) const {
+  return fmt::format_to(context.out(), "{}", path.str());
+}

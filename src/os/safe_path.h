@@ -2,7 +2,7 @@
 // of those in sys.h, and none of them follows a link or leaves the directory.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <memory>
@@ -67,9 +67,9 @@ Result<std::string> path_of_descriptor(int fd, std::string_view where);
 }  // namespace weft
 
 template <>
-struct fmt::formatter<weft::SafePath> : fmt::formatter<std::string_view> {
-  template <class Context>
-  auto format(const weft::SafePath& path, Context& context) const {
-    return fmt::formatter<std::string_view>::format(path.str(), context);
+struct fmt::formatter<weft::SafePath> {
+  constexpr fmt::format_parse_context::iterator parse(fmt::format_parse_context& context) const {
+    return context.begin();  // "{}" alone
   }
+  fmt::format_context::iterator format(const weft::SafePath& path, fmt::format_context& context) const;
 };
