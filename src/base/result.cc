@@ -1,8 +1,11 @@
-#include "base/errc_names.h"
+#include "weft/result.h"
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
+
+#include "base/errc_names.h"
 
 namespace weft {
 namespace {
@@ -29,6 +32,17 @@ constexpr std::array<std::pair<Errc, std::string_view>, 18> kCodes = {{
 }};
 
 }  // namespace
+
+Failure::Failure(Error error) : error_(new Error(std::move(error))) {}
+Failure::Failure(const Failure& other) : error_(other.error_ == nullptr ? nullptr : new Error(*other.error_)) {}
+
+void Failure::drop(Error* error) noexcept {
+  delete error;
+}
+
+void refuse_access(bool ok) {
+  throw std::logic_error(ok ? "a Result with a value has no error" : "a failed Result has no value");
+}
 
 std::string_view errc_name(Errc code) {
   const auto* found =

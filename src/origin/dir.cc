@@ -197,7 +197,7 @@ auto OriginDir::read_named(const std::string& folder, const Digest& digest, cons
   if (got.ok() || got.error().code != Errc::not_found) return got;
   const auto latest = read_freed(origin, 0);
   const std::uint64_t now = latest.ok() ? latest->names_of(digest) : 0;
-  return now > known ? read_names(known + 1, now) : got;
+  return now > known ? read_names(known + 1, now) : std::move(got);
 }
 
 Result<std::vector<std::byte>> OriginDir::manifest(const Digest& digest) const {

@@ -97,7 +97,7 @@ Result<VersionRow> resolve_or_tombstone(Snapshot& snapshot, std::string_view tex
   auto model = snapshot.model(spec.model);
   if (!number || !model.ok()) return live;
   auto row = snapshot.version(model->id, *number);
-  return row.ok() ? row : live;
+  return row.ok() ? std::move(row) : std::move(live);
 }
 
 Result<VersionRow> resolve_version(Snapshot& snapshot, std::string_view text) {
