@@ -151,8 +151,8 @@ class Encoder {
   }
 
   // The digest of its encoding names a manifest, and versions of FlatBuffers place a vector of structs at different
-  // offsets. All place a vector of numbers at the same one, so it is made as such, and its length is then that of the
-  // structs.
+  // offsets. All of them place a vector of numbers at the same offset. The numbers of the structs are therefore made as
+  // such a vector, whose length is then set to the number of the structs.
   template <class Struct, class Item>
   Offset<Vector<const Struct*>> structs(const std::vector<Item>& items) {
     using Number = std::uint64_t;
