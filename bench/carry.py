@@ -17,6 +17,7 @@ import time
 
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
+from clusterlib import PROVIDERS  # noqa: E402
 from measure import end_by_signals, interval, machine  # noqa: E402
 from nodes import Cluster  # noqa: E402
 from weftlib import WEFT, environment, run, wait_until  # noqa: E402
@@ -83,7 +84,7 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/bench carry")
     parser.add_argument("--dir", default=os.environ.get("TMPDIR", "/var/tmp"), help="where to work")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--provider", default="net", help="of libfabric, on both sides")
+    parser.add_argument("--provider", default=PROVIDERS[0], help="of libfabric, on both sides")
     args = parser.parse_args()
     end_by_signals()
     print(f"Taken on {machine(args.dir)}.")

@@ -6,6 +6,7 @@ import pathlib
 
 import measure
 import net_cases
+from net_nodes import PROVIDERS
 
 # Each part is a module net_<part>.py whose run(build, directory, args) prints its tables.
 PARTS = ["whole", "small", "tensor", "subset", "holders", "together", "swarm", "origin", "sparse", "idle"]
@@ -18,7 +19,7 @@ def parse():
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--megabytes", type=int, default=1024, help="of the file that is read whole")
     parser.add_argument("--lost", type=int, default=1000, help="of part sparse: bases that are lost in turn")
-    parser.add_argument("--provider", default="net", help="of libfabric, on both sides")
+    parser.add_argument("--provider", default=PROVIDERS[0], help="of libfabric, on both sides")
     parser.add_argument("--gbit", type=float, help="of the giver's link, where a file is read whole; else nothing bounds it")
     parser.add_argument("only", nargs="*", choices=[*PARTS, []], metavar="PART", help=" ".join(PARTS))
     net_cases.add_arguments(parser)

@@ -3,9 +3,8 @@ nothing to do; with each provider."""
 
 import time
 
-from net_nodes import MIB, Cluster, publish, random_tensors, tree_seconds, write_model
+from net_nodes import MIB, PROVIDERS, Cluster, publish, random_tensors, tree_seconds, write_model
 
-PROVIDERS = ["net", "tcp"]
 NODES = 3
 SECONDS = 15
 CORE_PART_MAX = 0.01

@@ -14,7 +14,7 @@ from measure import drop_caches, seconds
 
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "cluster")]
-from clusterlib import Trunk, Wire  # noqa: E402
+from clusterlib import PROVIDERS, Trunk, Wire  # noqa: E402
 from daemonlib import WEFTD  # noqa: E402
 from nodes import Cluster  # noqa: E402
 from user_mount import UserMount, options_text  # noqa: E402

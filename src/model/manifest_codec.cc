@@ -150,13 +150,21 @@ class Encoder {
     return list;
   }
 
+  // The digest of its encoding names a manifest, and versions of FlatBuffers place a vector of structs at different
+  // offsets. All of them place a vector of numbers at the same offset. The numbers of the structs are therefore made as
+  // such a vector, whose length is then set to the number of the structs.
   template <class Struct, class Item>
   Offset<Vector<const Struct*>> structs(const std::vector<Item>& items) {
+    using Number = std::uint64_t;
+    static_assert(alignof(Struct) == alignof(Number) && sizeof(Struct) % sizeof(Number) == 0);
     if (items.empty()) return 0;
-    Struct* out = nullptr;
-    auto list = builder_.CreateUninitializedVectorOfStructs(items.size(), &out);
-    std::transform(items.begin(), items.end(), out, [](const Item& item) { return to_fb(item); });
-    return list;
+    Number* out = nullptr;
+    const auto list = builder_.CreateUninitializedVector(items.size() * (sizeof(Struct) / sizeof(Number)), &out);
+    flatbuffers::WriteScalar(reinterpret_cast<flatbuffers::uoffset_t*>(out) - 1,
+                             static_cast<flatbuffers::uoffset_t>(items.size()));
+    std::transform(items.begin(), items.end(), reinterpret_cast<Struct*>(out),
+                   [](const Item& item) { return to_fb(item); });
+    return list.o;
   }
 
   template <class T>

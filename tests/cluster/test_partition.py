@@ -7,12 +7,11 @@ import time
 
 import pytest
 
-from clusterlib import can_make_networks
+from clusterlib import PROVIDERS, can_make_networks
 from nodes import MODEL_FILE, SECONDS_MAX, Cluster
 from weftlib import random_tensors, write_model
 
 pytestmark = pytest.mark.skipif(not can_make_networks(), reason="needs root, network name spaces and etcd")
-PROVIDERS = ["net", "tcp"]
 # TCP doubles its pauses. It sends again about 26 s after the cut, and then at 52 s: too late for SECONDS_MAX.
 CUT_SECONDS = 29
 TRY_PAUSE = 5

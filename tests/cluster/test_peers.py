@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from clusterlib import can_make_networks
+from clusterlib import PROVIDERS, can_make_networks
 from daemonlib import Daemon, metrics
 from nodes import SECONDS_MAX, cluster_key, errno_of
 from weftlib import PATIENCE, WEFT, Deadline, Store, environment, random_tensors, run, wait_until, write_model
@@ -273,13 +273,13 @@ def test_an_address_of_no_interface_is_one_short_line(tmp_path):
 
 
 def test_nodes_with_different_providers_leave_each_other_alone(cluster, tmp_path):
-    one, other, third = (cluster.node("--provider", provider) for provider in ("net", "tcp", "tcp"))
+    one, other, third = (cluster.node("--provider", PROVIDERS[number]) for number in (0, 1, 1))
     source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="unlike"))
     cluster.publish(one, source, "unlike")
     done = other.store.weft("prefetch", "unlike", check=False)
     assert done.returncode != 0
-    assert "uses provider net, this node tcp: they read nothing from each other" in other.daemon.said()
-    assert other.daemon.said().count("uses provider net") == 1
+    assert f"uses provider {PROVIDERS[0]}, this node {PROVIDERS[1]}: they read nothing from each other" in other.daemon.said()
+    assert other.daemon.said().count(f"uses provider {PROVIDERS[0]}") == 1
     cluster.publish(other, source, "like")
     third.store.weft("prefetch", "like")
 
@@ -289,7 +289,7 @@ def processor_seconds(daemon):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("provider", ["net", "tcp"])
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_daemons_with_sessions_and_nothing_to_do_wait(cluster, tmp_path, provider):
     nodes = cluster.some(3, "--provider", provider)
     source = write_model(tmp_path / "source", random_tensors(2, 1 << 20, seed="idle"))

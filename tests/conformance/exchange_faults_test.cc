@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "exchange_support.h"
+#include "fakes/tcp_providers.h"
 #include "fakes/twin_transport.h"
 #include "net/session/frame.h"
 #include "net/session/handshake.h"
@@ -193,7 +194,7 @@ struct OpenedAnew {
 };
 
 TEST_CASE("a session that the peer lost is replaced") {
-  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
+  for (const std::string& provider : testing::tcp_providers_with_datagrams()) {
     CAPTURE(provider);
     OpenedAnew on(provider);
     const auto answer = ask(*on.a, on.peer, "echo again");
@@ -203,7 +204,7 @@ TEST_CASE("a session that the peer lost is replaced") {
 }
 
 TEST_CASE("a session that the peer lost is replaced, also for begun calls") {
-  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
+  for (const std::string& provider : testing::tcp_providers_with_datagrams()) {
     CAPTURE(provider);
     OpenedAnew on(provider);
     std::vector<BegunCall> calls;
@@ -218,7 +219,7 @@ TEST_CASE("a session that the peer lost is replaced, also for begun calls") {
 }
 
 TEST_CASE("a session that the peer lost is replaced, also for calls with short deadlines") {
-  for (const char* provider : {"net", "tcp;ofi_rxm"}) {
+  for (const std::string& provider : testing::tcp_providers_with_datagrams()) {
     CAPTURE(provider);
     OpenedAnew on(provider);
     CHECK(comes_true([&] { return ask(*on.a, on.peer, "echo again", Clock::now() + 400ms).ok(); }));

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/tcp_providers.h"
 #include "net/transport/datagrams.h"
 #include "net/transport/fabric_transport.h"
 #include "net/transport/provider.h"
@@ -231,7 +232,8 @@ void take_place_of(net::Datagrams& net) {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> open_pinning_transport(Transport::Receiver receiver) {
-  WEFT_TRY(net::InfoPtr info, net::find_provider("net", FI_EP_RDM, "127.0.0.1", 0));
+  WEFT_TRY(net::InfoPtr info,
+           net::find_provider(testing::tcp_providers_with_datagrams().front(), FI_EP_RDM, "127.0.0.1", 0));
   WEFT_TRY(auto datagrams, net::Datagrams::open(std::move(info)));
   take_place_of(*datagrams);
   return net::FabricTransport::open(std::move(datagrams), std::move(receiver));

@@ -328,7 +328,7 @@ TEST_CASE("a wrong key, a range past the window and a closed window give nothing
 }
 
 TEST_CASE("a window is read only: whoever has its key cannot write to it") {
-  for (const char* provider : conformance::providers_with_connections()) {
+  for (const std::string& provider : conformance::providers_with_connections()) {
     CAPTURE(provider);
     const std::vector<std::byte> content = random_bytes(4096, 5);
     std::vector<std::byte> memory = content;

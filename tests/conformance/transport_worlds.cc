@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "fakes/tcp_providers.h"
 #include "fakes/twin_transport.h"
 #include "pinning_provider.h"
 
@@ -35,7 +36,7 @@ class FabricWorld final : public TransportWorld {
 class PinningWorld final : public TransportWorld {
  public:
   ~PinningWorld() override { CHECK(endpoints_closed_too_early() == 0); }
-  std::string name() const override { return "net as hardware"; }
+  std::string name() const override { return "as hardware"; }
   std::unique_ptr<Transport> open(Transport::Receiver receiver) override {
     auto opened = open_pinning_transport(std::move(receiver));
     if (!opened.ok()) FAIL(opened.error().message);
@@ -49,9 +50,9 @@ std::string best_provider() {
   return providers_with_connections().front();
 }
 
-std::vector<const char*> providers_with_connections() {
+std::vector<std::string> providers_with_connections() {
   if (const char* const provider = std::getenv("WEFT_TEST_PROVIDER")) return {provider};
-  return {"net", "tcp"};
+  return testing::tcp_providers_with_connections();
 }
 
 std::string test_host() {
@@ -73,7 +74,8 @@ std::vector<std::unique_ptr<TransportWorld>> transport_worlds() {
   std::vector<std::unique_ptr<TransportWorld>> worlds;
   const bool all = std::getenv("WEFT_TEST_PROVIDER") == nullptr;
   if (all) worlds.push_back(std::make_unique<TwinWorld>());
-  for (const char* provider : providers_with_connections()) worlds.push_back(std::make_unique<FabricWorld>(provider));
+  for (const std::string& provider : providers_with_connections())
+    worlds.push_back(std::make_unique<FabricWorld>(provider));
   if (all) worlds.push_back(std::make_unique<PinningWorld>());
   return worlds;
 }

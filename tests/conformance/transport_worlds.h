@@ -21,13 +21,13 @@ class TransportWorld {
   virtual std::unique_ptr<Transport> open(Transport::Receiver receiver) = 0;
 };
 
-// Returns the twin's world, one for each libfabric provider that works over loopback (net and tcp), and net with the
-// demands of hardware. With WEFT_TEST_PROVIDER in the environment: only that provider, at the address WEFT_TEST_HOST,
-// as for RDMA devices.
+// Returns the twin's world, one for each libfabric provider that works over loopback (net, tcp), and the best of them
+// with the demands of hardware. With WEFT_TEST_PROVIDER in the environment: only that provider, at the address
+// WEFT_TEST_HOST, as for RDMA devices.
 std::vector<std::unique_ptr<TransportWorld>> transport_worlds();
 // The providers of these worlds that use connections. open_over() opens a transport over one, test_host() is its
 // address.
-std::vector<const char*> providers_with_connections();
+std::vector<std::string> providers_with_connections();
 std::unique_ptr<Transport> open_over(const std::string& provider, Transport::Receiver receiver);
 std::string test_host();
 // Returns the provider that "auto" should choose.

@@ -141,8 +141,8 @@ class Machine:
         """(exit code, what it printed) of a shell's command."""
         become = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
         path = os.pathsep.join([str(self.area), str(WEFT.parent), os.environ["PATH"]])
-        done = subprocess.run(["nsenter", "--mount", "--root", "--uts", "--pid", "--net", f"--target={self.first()}",
-                               *become, "sh", "-c", f"cd /mnt\n{command}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run(["nsenter", "--mount", "--root", "--uts", "--pid", "--net", "--wdns=/mnt",
+                               f"--target={self.first()}", *become, "sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False, timeout=SECONDS_MAX,
                               env=environment(PATH=path, HOME="/root" if user == "root" else "/mnt"))
         return done.returncode, done.stdout

@@ -231,7 +231,7 @@ def test_as_the_manual_does_it(store, open_dir):
     where.mkdir()
     script = f"""
         exec 7<>/dev/fuse
-        mount -i -t fuse.weft -o ro,fd=7,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions \
+        mount -i -t fuse -o subtype=weft,ro,fd=7,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions \
           {store.path} {where}
         {WEFT} --store {store.path} mount /dev/fd/7
         exec 7>&-

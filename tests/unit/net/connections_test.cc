@@ -7,9 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <list>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "fakes/tcp_providers.h"
 #include "os/sys.h"
 #include "weft/cluster/transport.h"
 
@@ -22,7 +25,7 @@ namespace {
 constexpr auto kPatience = 20s;  // how long a broken transport makes a test wait
 constexpr std::byte kMessage{7};
 
-std::unique_ptr<Transport> open(const char* provider, std::uint16_t port, Transport::Receiver receiver) {
+std::unique_ptr<Transport> open(const std::string& provider, std::uint16_t port, Transport::Receiver receiver) {
   TransportOptions options;
   options.provider = provider;
   options.port = port;
@@ -51,7 +54,7 @@ bool is_reached(Transport& from, PeerId to, const std::atomic<int>& came) {
 }  // namespace
 
 TEST_CASE("a peer that ends and comes back at its address is reached again, by what knew it before") {
-  for (const char* provider : {"net", "tcp"}) {
+  for (const std::string& provider : testing::tcp_providers_with_connections()) {
     CAPTURE(provider);
     std::atomic<int> came = 0;
     const auto count = [&came](std::span<const std::byte>) { ++came; };
@@ -71,7 +74,7 @@ TEST_CASE("a peer that ends and comes back at its address is reached again, by w
 }
 
 TEST_CASE("reads of a peer that is gone end as unreachable, and landings become idle") {
-  for (const char* provider : {"net", "tcp"}) {
+  for (const std::string& provider : testing::tcp_providers_with_connections()) {
     CAPTURE(provider);
     const auto one = open(provider, 0, {});
     const std::vector<std::byte> source(4096);
@@ -97,7 +100,7 @@ TEST_CASE("reads of a peer that is gone end as unreachable, and landings become 
 }
 
 TEST_CASE("silent connections do not block other callers") {
-  for (const char* provider : {"net", "tcp"}) {
+  for (const std::string& provider : testing::tcp_providers_with_connections()) {
     CAPTURE(provider);
     std::atomic<int> came = 0;
     const auto other = open(provider, 0, [&came](std::span<const std::byte>) { ++came; });
@@ -120,18 +123,19 @@ TEST_CASE("a quiet connection brings its receiver no message: what keeps it aliv
     std::unique_ptr<Transport> one, other;
     std::atomic<int> came = 0;
   };
-  Pair pairs[2];
-  const char* const providers[] = {"net", "tcp"};
-  for (int i = 0; i < 2; ++i) {
-    Pair& pair = pairs[i];
-    pair.one = open(providers[i], 0, {});
-    pair.other = open(providers[i], 0, [&pair](std::span<const std::byte>) { ++pair.came; });
+  std::list<Pair> pairs;
+  for (const std::string& provider : testing::tcp_providers_with_connections()) {
+    Pair& pair = pairs.emplace_back();
+    pair.one = open(provider, 0, {});
+    pair.other = open(provider, 0, [&pair](std::span<const std::byte>) { ++pair.came; });
     const auto peer = pair.one->add_peer(pair.other->address());
     REQUIRE(peer.ok());
     REQUIRE(is_reached(*pair.one, *peer, pair.came));
   }
   std::this_thread::sleep_for(500ms);  // until the last messages are there
-  const int before[] = {pairs[0].came, pairs[1].came};
+  std::vector<int> before, after;
+  for (const Pair& pair : pairs) before.push_back(pair.came);
   std::this_thread::sleep_for(2'500ms);  // at least one empty message each
-  for (int i = 0; i < 2; ++i) CHECK(pairs[i].came == before[i]);
+  for (const Pair& pair : pairs) after.push_back(pair.came);
+  CHECK(after == before);
 }
