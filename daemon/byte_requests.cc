@@ -49,7 +49,11 @@ void bring(control::Call& call, Bytes& bytes) {
 Result<FetchReport> prefetch(control::Call& call, const PrefetchRequest& request, Bytes& bytes) {
   WEFT_TRY(const VersionRow row, version_of(bytes.store, request.spec));
   CallProgress progress(call);
-  return fetch_version(bytes.store, bytes.fetcher, row, request.layers, progress);
+  progress.names_rate([&bytes] { return bytes.gate->held_by(Traffic::ahead); });
+  const PaceFigures before = bytes.gate->figures();
+  WEFT_TRY(FetchReport report, fetch_version(bytes.store, bytes.fetcher, row, request.layers, progress));
+  report.held_by = held_most(before, bytes.gate->figures(), Traffic::ahead);
+  return report;
 }
 
 Result<Nothing> pin(control::Call& call, const PinRequest& request, Bytes& bytes) {
@@ -87,6 +91,7 @@ Result<HandOverReport> make_cache(control::Call& call, Bytes& bytes, std::option
 Result<Nothing> repair(control::Call& call, const RepairRequest& request, Bytes& bytes) {
   WEFT_CHECK(check_access(bytes.config.get()->gc, call.peer(), "repair blobs"));
   CallProgress progress(call);
+  progress.names_rate([&bytes] { return bytes.gate->held_by(Traffic::staging); });
   const std::vector<Fd> fds = call.take_fds();
   if (fds.empty()) {
     WEFT_CHECK(refetch_blob(bytes.store, bytes.store.cache(), bytes.fetcher, request.blob, progress));
@@ -104,12 +109,14 @@ Result<Nothing> repair(control::Call& call, const RepairRequest& request, Bytes&
 // moves. One thread.
 class StageOutWait {
  public:
-  StageOutWait(control::Call& call, const WriteBehind& behind, std::uint64_t seconds_max)
+  StageOutWait(control::Call& call, const WriteBehind& behind, const PaceGate& gate, std::uint64_t seconds_max)
       : call_(call),
         progress_(call),
         behind_(behind),
         seconds_max_(seconds_max),
-        shown_(behind.status().bytes_written) {}
+        shown_(behind.status().bytes_written) {
+    progress_.names_rate([&gate] { return gate.held_by(Traffic::staging); });
+  }
 
   bool ends() {
     const WriteBehindStatus now = behind_.status();
@@ -153,7 +160,7 @@ Result<HandOverReport> stage_out(control::Call& call, const StageOutRequest& req
     WEFT_TRY(const VersionRow row, version_of(bytes.store, request.spec));
     version = row.id;
   }
-  StageOutWait wait(call, *bytes.behind, std::min(request.seconds_max, kStageOutSecondsMax));
+  StageOutWait wait(call, *bytes.behind, *bytes.gate, std::min(request.seconds_max, kStageOutSecondsMax));
   const auto ends = [&wait] { return wait.ends(); };
   WEFT_CHECK(wait.end(version ? bytes.behind->wait_for(*version, ends) : bytes.behind->wait(ends)));
   HandOverReport report;

@@ -17,10 +17,11 @@
 namespace weft {
 namespace {
 
-std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config, const Peers* peers) {
+std::vector<std::shared_ptr<BlobSource>> sources_of(const Config& config, const Peers* peers,
+                                                    const std::shared_ptr<PaceGate>& gate) {
   std::vector<std::shared_ptr<BlobSource>> sources;
   if (peers != nullptr) sources.push_back(peers->source());
-  if (!config.origin.empty()) sources.push_back(origin_source(config.origin));
+  if (!config.origin.empty()) sources.push_back(origin_source(config.origin, gate));
   return sources;
 }
 
@@ -46,8 +47,10 @@ bool is_member(const Registry& registry, const std::string& node) {
   return std::ranges::find(members, node, &Member::node) != members.end();
 }
 
-FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<Repairs> repairs) {
+FetchOptions options_of(const Registry& registry, Peers* peers, std::shared_ptr<Repairs> repairs,
+                        std::shared_ptr<PaceGate> gate) {
   FetchOptions options;
+  options.gate = std::move(gate);
   options.damaged = [repairs = std::move(repairs)](const ContentId& id) { repairs->add(id); };
   options.is_there = [&registry](const std::string& publisher) { return is_member(registry, publisher); };
   options.threads = peers == nullptr ? kThreadsAlone : kThreadsWithPeers;
@@ -161,24 +164,27 @@ void add_disk_figures(Figures& figures, Bytes& bytes) {
 
 }  // namespace
 
-Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others)
+Bytes::Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others,
+             std::shared_ptr<PaceGate> paces)
     : store(of),
       config(live),
       peers(others),
-      fetcher(of, of.cache(), sources_of(*live.get(), others), options_of(registry, others, repairs)),
+      gate(std::move(paces)),
+      fetcher(of, of.cache(), sources_of(*live.get(), others, gate), options_of(registry, others, repairs, gate)),
       sizes("sizes of the store", kSizesEvery, [&of] { return sizes_of(of); }),
       origin_reachable("origin", kSizesEvery, [&of, &live] { return is_origin_reachable(of, live.get()->origin); }) {
   configure();
   repairs->begin(store, store.cache(), fetcher);
   if (peers != nullptr) peers->begin(fetcher);
   if (const std::string& origin = live.get()->origin; !origin.empty())
-    behind =
-        std::make_unique<WriteBehind>(of, of.ledger(), origin, [&registry] { return registry.origin_collection(); });
+    behind = std::make_unique<WriteBehind>(
+        of, of.ledger(), origin, [&registry] { return registry.origin_collection(); }, steady_time(), gate);
 }
 
 void Bytes::configure() {
   const auto now = config.get();
   fetcher.set_policy(policy_of(*now));
+  gate->set(now->rates);
 }
 
 Bytes::~Bytes() {

@@ -13,6 +13,7 @@
 #include "fetch/requests/repairs.h"
 #include "monitor/polled.h"
 #include "origin/write_behind.h"
+#include "pace/pace_gate.h"
 #include "weft/cluster/registry.h"
 #include "weft/store/cluster_store.h"
 
@@ -27,7 +28,7 @@ struct StoreSizes {
 struct Bytes {
   // `config.origin` is "" for a node without an origin, and `others` is null for a node without peers. All arguments
   // outlive this.
-  Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others);
+  Bytes(ClusterStore& of, LiveConfig& live, const Registry& registry, Peers* others, std::shared_ptr<PaceGate> paces);
   ~Bytes();
 
   void configure();  // applies the current `config`
@@ -44,6 +45,7 @@ struct Bytes {
   ClusterStore& store;
   LiveConfig& config;
   Peers* peers;
+  const std::shared_ptr<PaceGate> gate;                                  // of this node
   const std::shared_ptr<Repairs> repairs = std::make_shared<Repairs>();  // for damaged blobs that the fetcher finds
   Fetcher fetcher;
   std::unique_ptr<WriteBehind> behind;  // null without an origin

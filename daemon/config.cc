@@ -57,6 +57,14 @@ class Values {
     wrong(key, "bytes, such as 200G");
     return otherwise;
   }
+  // A rate that is set has a least value: below it, leases of windows and patience with sources would count for
+  // nothing.
+  std::uint64_t rate(std::string_view key) const {
+    const auto value = parse_bytes(text(key, "0"));
+    if (value && (*value == 0 || *value >= kPaceRateMin)) return *value;
+    wrong(key, "0 (no bound) or at least 1000000 bytes a second, such as 100M");
+    return 0;
+  }
   std::chrono::seconds time(std::string_view key, std::chrono::seconds otherwise) const {
     if (const auto value = parse_time(text(key, std::to_string(otherwise.count())), kTimeMax))
       return std::chrono::seconds(*value);
@@ -126,6 +134,7 @@ EtcdOptions etcd_options(const Values& values) {
 void set_limits(const Values& values, Config& config) {
   config.cache_max = values.bytes("cache_max", kCacheMax);
   config.memory_max = values.bytes("memory_max", memory_bytes() / kMemoryShare);
+  config.rates = {values.rate("rate.staging"), values.rate("rate.total"), values.rate("rate.origin")};
   config.cold = values.one_of("cold", std::to_array<std::string_view>({"auto", "stream", "fetch"}));
   config.follow = values.list("follow");
   config.sparse = values.one_of("sparse", std::to_array<std::string_view>({"auto", "never"}));

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/access.h"
 #include "daemon/settings.h"
+#include "pace/pace_line.h"
 #include "peers/address.h"
 #include "weft/cluster/registry.h"
 
@@ -26,6 +27,7 @@ struct Config {
   ListenAddress listen;
   std::uint64_t cache_max = 0;   // bytes
   std::uint64_t memory_max = 0;  // bytes of new versions that may exist only in memory
+  PaceRates rates;
   std::string cold, sparse;
   bool expect_others = false;                   // as FetchPolicy::expect_others
   std::vector<std::string> follow;              // models and prefixes of model names

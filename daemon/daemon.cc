@@ -118,7 +118,7 @@ class Daemon {
     WEFT_CHECK(open_store());
     served_pulls_.emplace(store_->directory() / kPullsFolder);
     if (config_.get()->clustered()) {
-      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_, kept_versions_));
+      WEFT_TRY(peers_, Peers::open(*store_, config_, *served_pulls_, kept_versions_, gate_));
     }
     WEFT_TRY(registry_, make_registry());
     WEFT_TRY(server_, control::Server::listen(fmt::format("{}/{}", config_.get()->store, control::kSocketName),
@@ -126,7 +126,7 @@ class Daemon {
                                                 figures_.request_ended(name, took, failed);
                                               }}));
     if (peers_) peers_->join(*registry_);
-    bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get());
+    bytes_ = std::make_unique<Bytes>(*store_, config_, *registry_, peers_.get(), gate_);
     memory_ = std::make_unique<FlushBehind>(*store_, store_->memory(), *registry_, config_.get()->name,
                                             config_.get()->memory_max);
     tell(memory_.get(), nullptr);
@@ -138,6 +138,7 @@ class Daemon {
     add_process_figures(figures_, options_.commit);
     add_node_figures(figures_, *parts_, *server_);
     add_byte_figures(figures_, *bytes_);
+    add_pace_figures(figures_, *gate_);
     add_store_figures(figures_, *bytes_);
     if (peers_) add_peer_figures(figures_, *peers_);
     add_pull_figures(figures_, *parts_);
@@ -307,6 +308,7 @@ class Daemon {
   std::unique_ptr<ClusterStore> store_;
   std::optional<ServedPulls> served_pulls_;
   PullCounts pull_counts_;
+  const std::shared_ptr<PaceGate> gate_ = std::make_shared<PaceGate>();
   KeptVersions kept_versions_;
   MountTable mounts_;
   std::unique_ptr<Registry> registry_;

@@ -101,6 +101,38 @@ void add_process_figures(Figures& figures, const std::string& commit) {
   add("process_max_fds", "gauge", "Limit of open file descriptors of the daemon.", &ProcessUsage::max_fds);
 }
 
+void add_pace_figures(Figures& figures, const PaceGate& gate) {
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+  const auto of_ends = [&gate](auto member) {
+    return Figures::Read([&gate, member] {
+      const PaceFigures now = gate.figures();
+      std::vector<Figures::Sample> samples;
+      for (std::size_t traffic = 0; traffic < kTrafficNames.size(); ++traffic)
+        for (std::size_t end = 0; end < kPaceEndNames.size(); ++end)
+          samples.push_back(
+              {Labels{{"class", std::string(kTrafficNames.at(traffic))}, {"end", std::string(kPaceEndNames.at(end))}},
+               static_cast<double>((now.*member).at(traffic).at(end))});
+      return samples;
+    });
+  };
+  figures.add("weft_traffic_bytes_total", "counter",
+              "Bytes that this node read from peers and the origin, or wrote to the origin, by class of traffic.",
+              of_ends(&PaceFigures::bytes));
+  figures.add("weft_traffic_pieces_total", "counter", "The pieces in which these bytes went.",
+              of_ends(&PaceFigures::pieces));
+  figures.add("weft_traffic_held_seconds_total", "counter",
+              "Time that pieces waited because of a rate, by class of traffic and by the rate.", Figures::Read([&gate] {
+                const PaceFigures now = gate.figures();
+                std::vector<Figures::Sample> samples;
+                for (std::size_t traffic = 0; traffic < kTrafficNames.size(); ++traffic)
+                  for (std::size_t rate = 0; rate < kPaceRateNames.size(); ++rate)
+                    samples.push_back({Labels{{"class", std::string(kTrafficNames.at(traffic))},
+                                              {"rate", std::string(kPaceRateNames.at(rate))}},
+                                       now.waited_s.at(traffic).at(rate)});
+                return samples;
+              }));
+}
+
 HttpReply metrics_reply(const Figures& figures, const HttpRequest& request) {
   if (request.path.text != "/metrics") return http_text(404, "/metrics is here\n");
   return http_text(200, figures.text(), "text/plain; version=0.0.4; charset=utf-8");

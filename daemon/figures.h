@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/message.h"
+#include "pace/pace_gate.h"
 
 namespace weft {
 
@@ -53,6 +54,9 @@ class Figures {
 
 // Adds the metrics of this process, and weft_build_info. `commit`: of the program.
 void add_process_figures(Figures& figures, const std::string& commit);
+
+// Adds the metrics of the bytes and waits of each class of traffic. `gate` outlives `figures`.
+void add_pace_figures(Figures& figures, const PaceGate& gate);
 
 // Answers /metrics with the text, and any other path with 404.
 HttpReply metrics_reply(const Figures& figures, const HttpRequest& request);

@@ -168,7 +168,7 @@ std::vector<Member> Peers::reachable() {
 }
 
 Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live, PulledFiles& own_pulls,
-                                           VersionKeeper& keeper) {
+                                           VersionKeeper& keeper, std::shared_ptr<PaceGate> gate) {
   const auto config = live.get();
   if (config->provider == "none") return std::unique_ptr<Peers>();
   if (const Status own = check_own_address(config->listen.host, 0); !own.ok())
@@ -187,7 +187,7 @@ Result<std::unique_ptr<Peers>> Peers::open(Store& store, const LiveConfig& live,
   peers->news_ = std::make_unique<PeerNews>(
       PeerNewsParts{store, peers->self_, peers->directory_, peers->view_, peers->links_, *peers->exchange_});
   peers->source_ = std::make_shared<PeerSource>(*peers->exchange_, peers->view_, peers->links_, *peers->news_,
-                                                peers->coding_, peers->swarms_.get());
+                                                peers->coding_, peers->swarms_.get(), std::move(gate));
   peers->pulls_ = std::make_unique<PeerPulls>(*peers->exchange_, peers->links_);
   return peers;
 }

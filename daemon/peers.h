@@ -36,8 +36,9 @@ class Peers : public KeyFollower {
   // Errc::permission: no usable key file, or other users can read it. Errc::unsupported: no such provider on this host.
   // All arguments outlive this. The location is read again from `live` for each swarm that the node joins.
   // `own_pulls`: what other nodes may ask for. `keeper` keeps versions for them.
+  // `gate` paces the reads.
   static Result<std::unique_ptr<Peers>> open(Store& store, const LiveConfig& live, PulledFiles& own_pulls,
-                                             VersionKeeper& keeper);
+                                             VersionKeeper& keeper, std::shared_ptr<PaceGate> gate);
   ~Peers() override;
 
   Exchange& exchange() const { return *exchange_; }

@@ -17,7 +17,7 @@ namespace {
 Status keep_now(Store& store, Fetcher& fetcher, const std::string& spec, Progress& progress) {
   WEFT_TRY(const VersionRow row, version_of(store, spec));
   WEFT_CHECK(change_pin(store, {spec, true}));
-  WEFT_CHECK(fetch_version(store, fetcher, row, "", progress));
+  WEFT_CHECK(fetch_version(store, fetcher, row, "", progress, Traffic::staging));
   return {};
 }
 

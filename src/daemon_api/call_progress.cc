@@ -31,7 +31,7 @@ void CallProgress::tell() {
   const Clock::rep now = Clock::now().time_since_epoch().count();
   Clock::rep next = next_.load(std::memory_order_relaxed);
   if (now < next || !next_.compare_exchange_strong(next, now + Clock::duration(kProgressPause).count())) return;
-  ProgressEvent event{{}, total_.load(), done_.load()};
+  ProgressEvent event{{}, total_.load(), done_.load(), std::string(rate_ ? rate_() : "")};
   {
     const std::lock_guard lock(mutex_);
     event.phase = phase_;

@@ -23,6 +23,10 @@ class CallProgress final : public Progress {
   void phase(std::string_view what) override;
   bool cancelled() const override { return call_.cancelled() || (lasts_ && !lasts_()); }
 
+  // `rate` names the setting whose rate holds the work back now. Set it before other threads use the progress; it must
+  // not wait.
+  void names_rate(std::function<std::string_view()> rate) { rate_ = std::move(rate); }
+
   // While this lives, the work counts as cancelled once `lasts` is false. Make it before other threads use the
   // progress.
   class While {
@@ -46,8 +50,9 @@ class CallProgress final : public Progress {
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<Clock::rep> next_ = 0;
   std::mutex mutex_;
-  std::string phase_;            // guarded by mutex_
-  std::function<bool()> lasts_;  // empty: always
+  std::string phase_;                       // guarded by mutex_
+  std::function<bool()> lasts_;             // empty: always
+  std::function<std::string_view()> rate_;  // empty: none
 };
 
 }  // namespace weft

@@ -62,9 +62,10 @@ inline void fields(JsonFields& /*f*/, Nothing& /*m*/) {}
 struct ProgressEvent {
   std::string phase;
   std::uint64_t total = 0, done = 0;
+  std::string held_by;  // the setting whose rate holds the work back now; "": none
 };
 inline void fields(JsonFields& f, ProgressEvent& m) {
-  f("phase", m.phase)("total", m.total)("done", m.done);
+  f("phase", m.phase)("total", m.total)("done", m.done)("held_by", m.held_by);
 }
 
 inline void fields(JsonFields& f, VersionName& m) {
@@ -330,7 +331,7 @@ inline void fields(JsonFields& f, PrefetchRequest& m) {
 }
 
 inline void fields(JsonFields& f, FetchReport& m) {
-  f("files", m.files)("bytes", m.bytes)("moved_bytes", m.moved_bytes);
+  f("files", m.files)("bytes", m.bytes)("moved_bytes", m.moved_bytes)("held_by", m.held_by);
 }
 
 struct PinRequest {

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "fetch/cache_space.h"
+#include "pace/pace_gate.h"
 #include "weft/bytes/cold.h"
 #include "weft/bytes/swarm.h"
 #include "weft/content.h"
@@ -24,6 +26,8 @@ struct FetchOptions {
   // Called if stored bytes of a blob turn out to be damaged while they serve as a base. Any thread; must not wait.
   // Empty: damage is only logged.
   std::function<void(const ContentId& id)> damaged;
+  // Paces what the sources read. Null: nothing does.
+  std::shared_ptr<PaceGate> gate;
   CacheSpace::Disk disk;  // empty: the space of the store's file system
   // Brings units of large versions, for fetches that no reader waits for (swarm_fetch.h). Outlives the Fetcher; null:
   // no swarms.

@@ -52,13 +52,32 @@ std::vector<ChunkRun> FetchTask::runs() const {
   return out;
 }
 
+bool FetchTask::is_waited_for() const {
+  const auto first = transfer->waited_for.lower_bound(unit);
+  return first != transfer->waited_for.end() && *first < end;
+}
+
 // A request for bytes that no known source has, or whose sources are silent, can last as long as a silence
 // (weft/deadline.h). The other workers take what can come.
-FetchQueue::FetchQueue(SwarmFetch& swarm, const FetchSources& sources, unsigned workers)
-    : swarm_(swarm), sources_(sources), absent_max_(std::max(1U, workers / 2)) {}
+FetchQueue::FetchQueue(SwarmFetch& swarm, const FetchSources& sources, unsigned workers,
+                       std::shared_ptr<const PaceGate> gate)
+    : swarm_(swarm),
+      sources_(sources),
+      absent_max_(std::max(1U, workers / 2)),
+      gate_(std::move(gate)),
+      workers_(workers) {}
+
+// False while the gate holds back this class, and enough of its tasks run.
+bool FetchQueue::may_begin(Traffic background) const {
+  if (!gate_ || !gate_->holds(background, PaceEnd::origin))
+    return true;  // a peer's bytes are held back no more than that
+  const unsigned most = workers_ / (background == Traffic::staging ? 4 : 2);
+  return fetching_.at(static_cast<std::size_t>(background)) < std::max(1U, most);
+}
 
 void FetchQueue::want(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
   const UnitState state = transfer->state(unit);
+  if (state != UnitState::here) transfer->waited_for.insert(unit);
   if (state == UnitState::here || state == UnitState::running || state == UnitState::in_swarm) return;
   const bool begins = state == UnitState::idle && transfer->plan.units[unit].offset < kFileStart;
   const bool waits = (begins || state == UnitState::held) && swarm_.takes(*transfer, unit);
@@ -85,7 +104,7 @@ void FetchQueue::want_batch(const std::shared_ptr<Transfer>& transfer, Units uni
 }
 
 void FetchQueue::add_ahead(const std::shared_ptr<Transfer>& transfer, std::size_t unit) {
-  if (!transfer->comparison(unit).holds_others()) return begin_ahead(transfer, unit, ahead_);
+  if (!transfer->comparison(unit).holds_others()) return begin_ahead(transfer, unit, background_of(*transfer));
   transfer->queue(unit, UnitState::held);
   holding_.insert(transfer);
 }
@@ -102,13 +121,21 @@ void FetchQueue::release(const std::shared_ptr<Transfer>& transfer, Units units)
   Entries first;  // they were wanted before the units that are queued
   for (std::size_t unit = units.first; unit < units.second && !transfer->comparison(unit).holds_others(); ++unit)
     if (transfer->state(unit) == UnitState::held) begin_ahead(transfer, unit, first);
-  ahead_.insert(ahead_.begin(), first.begin(), first.end());
+  Entries& background = background_of(*transfer);
+  background.insert(background.begin(), first.begin(), first.end());
   if (transfer->held() == 0) holding_.erase(transfer);
 }
 
 void FetchQueue::add(const std::shared_ptr<Transfer>& transfer, std::size_t unit, Traffic traffic) {
-  Entries& ahead = transfer->is_same(unit) ? same_ : ahead_;
-  (traffic == Traffic::ahead ? ahead : wanted_).push_back({transfer, unit});
+  Entries& background = transfer->is_same(unit) ? same_ : background_of(*transfer);
+  (traffic == Traffic::foreground ? wanted_ : background).push_back({transfer, unit});
+}
+
+void FetchQueue::set_class(const std::shared_ptr<Transfer>& transfer, Traffic background) {
+  if (background == transfer->background || (background == Traffic::staging && has(*transfer))) return;
+  Entries& before = background_of(*transfer);
+  transfer->background = background;
+  move_entries(before, background_of(*transfer), [&](const Entry& one) { return one.transfer == transfer; });
 }
 
 // Returns the readiness of the source that would be asked first. A unit that equals its base needs no source, and is
@@ -133,7 +160,8 @@ std::optional<FetchTask> FetchQueue::take() {
   auto task = take_wanted();
   if (auto unit = task ? nullptr : swarm_.take_offer()) task.emplace().offered = std::move(unit);
   if (!task && same_running_ == 0) task = take_same();
-  if (!task) task = take_ahead();
+  if (!task) task = take_background(ahead_);
+  if (!task) task = take_background(staging_);
   if (!task) task = take_same();
   return task;
 }
@@ -163,18 +191,19 @@ std::optional<FetchTask> FetchQueue::take_wanted() {
 }
 
 // Takes the first unit of a background fetch that a source can give now. Units without a source come last.
-std::optional<FetchTask> FetchQueue::take_ahead() {
+std::optional<FetchTask> FetchQueue::take_background(Entries& entries) {
+  if (!may_begin(&entries == &staging_ ? Traffic::staging : Traffic::ahead)) return {};
   std::optional<std::size_t> absent;
   std::size_t at = 0;
-  for (std::size_t examined = 0; at < ahead_.size() && examined < kExaminedMax; ++examined) {
-    if (dropped(ahead_, at)) continue;
-    const Readiness readiness = readiness_ahead(ahead_[at]);
-    if (readiness == Readiness::ready) return take(ahead_, at);
+  for (std::size_t examined = 0; at < entries.size() && examined < kExaminedMax; ++examined) {
+    if (dropped(entries, at)) continue;
+    const Readiness readiness = readiness_ahead(entries[at]);
+    if (readiness == Readiness::ready) return take(entries, at);
     if (readiness == Readiness::lacking && !absent) absent = at;
     ++at;
   }
   if (!absent || absent_running_ >= absent_max_) return {};
-  return take(ahead_, *absent, true);
+  return take(entries, *absent, true);
 }
 
 std::optional<FetchTask> FetchQueue::take_same() {
@@ -195,6 +224,7 @@ void FetchQueue::drop_past() {
   const auto past = [](const Entry& one) { return one.transfer->state(one.unit) != UnitState::queued; };
   std::erase_if(wanted_, past);
   std::erase_if(ahead_, past);
+  std::erase_if(staging_, past);
   std::erase_if(same_, past);
   std::erase_if(holding_, [](const auto& transfer) { return transfer->held() == 0; });
   swarm_.drop_past();
@@ -208,10 +238,11 @@ FetchTask FetchQueue::take(Entries& entries, std::size_t at, bool absent) {
   task.unit = task.end = begin_of(transfer, wanted);
   task.absent = absent;
   while (goes_on(task)) transfer.begin(task.end++);
-  task.traffic = &entries == &wanted_ ? Traffic::foreground : Traffic::ahead;
+  task.traffic = &entries == &wanted_ ? Traffic::foreground : transfer.background;
   if (task.absent) ++absent_running_;
   task.same = transfer.is_same(task.unit);
-  if (task.same) ++same_running_;
+  task.counts = !task.same;
+  ++(task.same ? same_running_ : fetching_.at(static_cast<std::size_t>(task.traffic)));
   if (task.end <= wanted) entries.push_front({task.transfer, wanted});  // the earlier units are a task of their own
   return task;
 }
@@ -239,13 +270,14 @@ bool FetchQueue::goes_on(const FetchTask& task) const {
 void FetchQueue::ended(const FetchTask& task) {
   if (task.absent) --absent_running_;
   if (task.same) --same_running_;
+  if (task.counts) --fetching_.at(static_cast<std::size_t>(task.traffic));
   for (std::size_t unit = task.unit; unit < task.end; ++unit)
     if (task.transfer->comparison(unit).is_due)
       release(task.transfer, units_of_blob(*task.transfer, task.transfer->plan.units[unit].blob));
 }
 
 void FetchQueue::compared(const std::shared_ptr<Transfer>& transfer, Units units) {
-  move_entries(ahead_, same_,
+  move_entries(background_of(*transfer), same_,
                [&](const Entry& one) { return one.transfer == transfer && transfer->is_same(one.unit); });
   release(transfer, units);
 }
@@ -259,7 +291,7 @@ void FetchQueue::leave_same(const FetchTask& task) {
   const auto goes = [&](const Entry& one) { return one.transfer == task.transfer && is_of_task(one.unit); };
   for (const Entry& one : same_)
     if (goes(one)) transfer.set_same(one.unit, false);
-  move_entries(same_, ahead_, goes);
+  move_entries(same_, background_of(transfer), goes);
 }
 
 void FetchQueue::leave_swarm(const Digest& manifest) {
@@ -281,7 +313,7 @@ std::size_t FetchQueue::to_come() const {
 bool FetchQueue::has(const Transfer& transfer) const {
   const auto of_it = [&](const Entry& one) { return one.transfer.get() == &transfer; };
   return transfer.held() > 0 || std::ranges::any_of(wanted_, of_it) || std::ranges::any_of(ahead_, of_it) ||
-         std::ranges::any_of(same_, of_it) || swarm_.has(transfer);
+         std::ranges::any_of(staging_, of_it) || std::ranges::any_of(same_, of_it) || swarm_.has(transfer);
 }
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "fetch/source_rate.h"
+#include "pace/pace_gate.h"
 
 namespace weft {
 namespace {
@@ -99,11 +100,12 @@ Result<FetchSources::Given> FetchSources::read_from(Source& source, Request& req
       if (other.get() != &source) other->rate.passed_over();
   }
   const auto begun = time_.now();
+  const auto held = request.aid.held;
   auto got = source.source.read(request.manifest, request.runs, deadline, request.aid);
   const auto took = time_.now() - begun;
   {
     const MutexLock lock(mutex_);
-    source.rate.end(got.ok() ? got->bytes.size : 0, took);
+    source.rate.end(got.ok() ? got->bytes.size : 0, time_of_source(took, request.aid.held - held));
   }
   if (!got.ok()) return std::move(got).error();
   return Given{std::move(got).value(), source.number, source.count.name};

@@ -29,6 +29,11 @@ void FetchState::wait_for_change(Duration time_max) {
   if (!ending) arrived.wait_for(lock, time_max);
 }
 
+bool FetchState::is_waited_for(const FetchTask& task) const {
+  const MutexLock lock(mutex);
+  return task.is_waited_for();
+}
+
 bool FetchState::is_ending() const {
   const MutexLock lock(mutex);
   return ending;

@@ -24,7 +24,7 @@ struct FetchState final : FilledPacks {
   // As the constructors of the members.
   FetchState(const FetchOptions& options, const FetchSources& sources, std::function<void()> wake_swarms)
       : swarm(options.patience, kAcceptedMax, std::move(wake_swarms)),
-        queue(swarm, sources, options.threads),
+        queue(swarm, sources, options.threads, options.gate),
         table(queue, swarm, options.kept) {}
 
   std::uint64_t unlisted_bytes(const std::set<PackId>& listed) override WEFT_EXCLUDES(mutex);
@@ -34,6 +34,7 @@ struct FetchState final : FilledPacks {
   void wait_for_change(Duration time_max) override WEFT_EXCLUDES(mutex);
 
   bool is_ending() const WEFT_EXCLUDES(mutex);
+  bool is_waited_for(const FetchTask& task) const WEFT_EXCLUDES(mutex);
   // Wakes a worker if there is work, to fetch the next bytes while the thread that has the last ones verifies them.
   void wake_worker() WEFT_EXCLUDES(mutex);
 

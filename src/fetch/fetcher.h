@@ -76,6 +76,8 @@ class Fetcher final : public ColdReads, public LocalBytes {
   // As CacheRoom::make_room(), for a pack that no transfer fills.
   Status make_room(const FetchPack& pack, std::uint64_t bytes) { return room_.make_room(pack, bytes); }
   FetchStatus status() const;
+  // True if a rate of this node holds back traffic of this class.
+  bool is_held(Traffic traffic) const { return options_.gate && options_.gate->holds(traffic, PaceEnd::origin); }
   // Returns the disk space of fetched packs in bytes, indexed or not; at most one second old.
   std::uint64_t cache_bytes() { return room_.used_bytes(); }
 

@@ -26,10 +26,11 @@ Result<std::vector<Digest>> Fetcher::move(FetchTask& task, const std::vector<Chu
   Transfer& transfer = *task.transfer;
   const Range range = task.range();
   const Status room = room_.make_room(*transfer.pack, range.length);
-  if (!room.ok() && (task.traffic == Traffic::ahead || room.error().code != Errc::no_space)) return room.error();
+  if (!room.ok() && (task.traffic != Traffic::foreground || room.error().code != Errc::no_space)) return room.error();
   FetchSources::Request request{transfer.manifest, runs, {}, task.young, waited_until(task)};
   request.aid.traffic = task.traffic;
   request.aid.is_wanted = [this] { return !state_.is_ending(); };
+  request.aid.is_waited_for = [this, &task] { return state_.is_waited_for(task); };
   request.aid.came = [this] { state_.wake_worker(); };
   request.aid.subject = transfer.subject;
   bases_.lend(transfer.bases, runs, request.aid);

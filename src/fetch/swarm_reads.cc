@@ -221,8 +221,9 @@ std::optional<FetchTask> SwarmReads::next_part(const OfferedUnit& unit, std::spa
     transfer->begin(task.end++);
     bytes += chunks[at].length;
   }
-  task.traffic = Traffic::ahead;
-  return task.transfer ? std::optional(std::move(task)) : std::nullopt;
+  if (!task.transfer) return {};
+  task.traffic = task.transfer->background;
+  return task;
 }
 
 // True unless a chunk of the unit is still missing in a transfer, and wanted of the swarm.
@@ -276,8 +277,9 @@ Result<std::vector<Digest>> SwarmReads::move(FetchTask& task, const std::shared_
   WEFT_CHECK(parts_.room.make_room(*task.transfer->pack, task.range().length));
   const auto runs = task.runs();
   FetchSources::Request request{task.transfer->manifest, runs, {}};
-  request.aid.traffic = Traffic::ahead;
+  request.aid.traffic = task.traffic;
   request.aid.is_wanted = [this, unit] { return !state_.is_ending() && unit->is_wanted(); };
+  request.aid.is_waited_for = [this, &task] { return state_.is_waited_for(task); };
   request.aid.came = [this] { state_.wake_worker(); };
   request.aid.subject = task.transfer->subject;
   parts_.bases.lend(task.transfer->bases, runs, request.aid);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "fetch/verified_source.h"
 #include "fetch/version_bases.h"
 #include "weft/bytes/pack.h"
+#include "weft/bytes/traffic.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
@@ -129,11 +131,13 @@ class Transfer {
   void let_go() { used_ = {}; }    // allows the Fetcher to drop it at once
   void hurry() { hurry_ = true; }  // asks for its complete blobs to be indexed now
   bool hurries() const { return hurry_; }
-  Mutex writing;             // held for a write to the pack's file, because waiters on the kernel's lock spin
-  bool adding = false;       // some of its blobs are being indexed
-  bool is_read = false;      // a reader has asked for bytes of it
-  bool is_straight = false;  // the last request was for one small tensor: what it wants begins no swarm
-  Status indexed;            // the result of the last indexing
+  Mutex writing;                     // held for a write to the pack's file, because waiters on the kernel's lock spin
+  bool adding = false;               // some of its blobs are being indexed
+  bool is_read = false;              // a reader has asked for bytes of it
+  std::set<std::size_t> waited_for;  // units: readers wait for them
+  Traffic background = Traffic::ahead;  // the class of its units that no reader waits for; FetchQueue::set_class()
+  bool is_straight = false;             // the last request was for one small tensor: what it wants begins no swarm
+  Status indexed;                       // the result of the last indexing
 
  private:
   void set(std::size_t unit, UnitState state);

@@ -32,7 +32,7 @@ Status put_in_pack(Transfer& transfer, std::uint64_t offset, std::span<const std
 
 Status UnitOutcomes::keep_or_pass(FetchTask& task, const Status& room, std::span<const std::byte> bytes) const {
   Status kept = room.ok() ? put_in_pack(*task.transfer, task.range().offset, bytes, room_.is_ample()) : room;
-  if (kept.ok() || task.traffic == Traffic::ahead || kept.error().code != Errc::no_space) return kept;
+  if (kept.ok() || task.traffic != Traffic::foreground || kept.error().code != Errc::no_space) return kept;
   auto passed = passing_pack(bytes);
   if (passed.ok()) {
     task.passed = std::move(passed).value();
@@ -75,7 +75,8 @@ void UnitOutcomes::set(FetchTask& task, const Result<std::vector<Digest>>& diges
   {
     const MutexLock lock(state_.mutex);
     if (!digests.ok()) set_failed(task, digests.error());
-    if (digests.ok() && !task.same) state_.rate.arrived(task.range().length, begun, Clock::now());
+    if (digests.ok() && !task.same && task.traffic != Traffic::staging)
+      state_.rate.arrived(task.range().length, begun, Clock::now());
     for (std::size_t unit = task.unit; digests.ok() && unit < task.end; ++unit) {
       if (task.passed)
         task.transfer->pass(unit);

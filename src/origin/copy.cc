@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -17,11 +18,14 @@ namespace {
 
 constexpr std::uint64_t kStepChunks = 8;
 constexpr std::uint64_t kWritebackEvery = 32U << 20U;
+constexpr std::chrono::milliseconds kHeldLook{50};  // between two looks whether the copy is still wanted
 
 class PackCopy {
  public:
-  PackCopy(const PackToc& toc, int from, int to, const SafePath& path, std::vector<ContentId>* bad)
-      : toc_(toc), from_(from), to_(to), path_(path), bad_(bad), buffer_(kStepChunks * kDigestChunk) {}
+  PackCopy(const PackToc& toc, int from, int to, const SafePath& path, std::vector<ContentId>* bad, PaceGate* gate)
+      : toc_(toc), from_(from), to_(to), path_(path), bad_(bad), buffer_(kStepChunks * kDigestChunk) {
+    if (gate != nullptr) paced_.emplace(*gate, Traffic::staging, PaceEnd::origin);
+  }
 
   Status run(Progress& progress) {
     for (const PackEntry& entry : toc_.entries) {
@@ -57,9 +61,21 @@ class PackCopy {
     sha256_chunks(bytes, digests);
     if (!std::equal(digests.begin(), digests.end(), entry.chunks.begin() + static_cast<std::ptrdiff_t>(chunk)))
       return damaged(entry);
-    WEFT_CHECK(write_exact(to_, entry.offset + within, bytes, path_));
+    WEFT_CHECK(write(entry.offset + within, bytes, progress));
     write_behind(entry.offset + within + length);
-    progress.advance(length);
+    return {};
+  }
+
+  // Writes the bytes, piece by piece if a rate holds them back.
+  Status write(std::uint64_t offset, std::span<const std::byte> bytes, Progress& progress) {
+    while (!bytes.empty()) {
+      const std::size_t piece = paced_ ? paced_->piece(bytes.size()) : bytes.size();
+      while (paced_ && !paced_->wait(piece, deadline_in(kHeldLook))) WEFT_CHECK(check_cancelled(progress));
+      WEFT_CHECK(write_exact(to_, offset, bytes.first(piece), path_));
+      progress.advance(piece);
+      offset += piece;
+      bytes = bytes.subspan(piece);
+    }
     return {};
   }
 
@@ -81,15 +97,16 @@ class PackCopy {
   const SafePath& path_;
   std::vector<ContentId>* const bad_;  // null: the first damaged blob is an error
   std::vector<std::byte> buffer_;
+  std::optional<PaceGate::Read> paced_;  // none: the copy is not paced
   std::uint64_t started_ = 0;
 };
 
 }  // namespace
 
 Status copy_pack(const PackToc& toc, int pack, const SafePath& path, Progress& progress,
-                 std::vector<ContentId>* damaged) {
+                 std::vector<ContentId>* damaged, PaceGate* gate) {
   WEFT_TRY(const Fd to, open_file(path, O_RDWR | O_CREAT | O_EXCL));
-  WEFT_CHECK(PackCopy(toc, pack, to.get(), path, damaged).run(progress));
+  WEFT_CHECK(PackCopy(toc, pack, to.get(), path, damaged, gate).run(progress));
   WEFT_CHECK(resize_file(to.get(), toc.size, fmt::format("{}: setting its size", path)));
   return sync_file(to.get(), path);
 }

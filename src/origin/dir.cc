@@ -252,11 +252,11 @@ Result<Fd> OriginDir::open_pack(PackId pack) const {
   return open_file(pack_path(origin, pack), O_RDONLY);
 }
 
-Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress) const {
+Status OriginDir::put_pack(const PackToc& toc, int pack, Progress& progress, PaceGate* gate) const {
   WEFT_TRY(const SafePath origin, directory());
   if (stat_file(toc_path(origin, toc.pack)).ok()) return {};
   const SafePath path = fresh(origin);
-  Status put = copy_pack(toc, pack, path, progress);
+  Status put = copy_pack(toc, pack, path, progress, nullptr, gate);
   if (put.ok()) put = appear(path, pack_path(origin, toc.pack));
   if (!put.ok()) {
     static_cast<void>(remove_file(path));

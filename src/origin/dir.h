@@ -89,9 +89,9 @@ class OriginDir {
   // Writing. No error if the file exists already; then it stays as it is, except that put_places() replaces places that
   // lead to packs that are gone.
   //
-  // Copies the blobs that `toc` lists from `pack`, a descriptor of a store's pack, and verifies them. An existing .toc
-  // of the origin may list more blobs than this one.
-  Status put_pack(const PackToc& toc, int pack, Progress& progress) const;
+  // Copies the blobs that `toc` lists from `pack`, a descriptor of a store's pack, and verifies them. The origin may
+  // have a .toc already that lists more blobs. `gate`: as for copy_pack().
+  Status put_pack(const PackToc& toc, int pack, Progress& progress, PaceGate* gate = nullptr) const;
   Status put_manifest(const Digest& digest, std::span<const std::byte> bytes) const;
   Status put_places(const Places& places) const;
   Status put_event(const CatalogEvent& event,

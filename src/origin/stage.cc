@@ -60,8 +60,8 @@ Digest digest_of(const std::vector<ManifestName>& names) {
 class Staging {
  public:
   Staging(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
-          SearchedFor& searched_for)
-      : store_(store), origin_(origin), row_(row), progress_(progress), searched_for_(searched_for) {}
+          SearchedFor& searched_for, PaceGate* gate)
+      : store_(store), origin_(origin), row_(row), progress_(progress), searched_for_(searched_for), gate_(gate) {}
 
   Status run() {
     if (!origin_.holds(row_.manifest)) {
@@ -174,7 +174,7 @@ class Staging {
         return std::ranges::none_of(members, [&](std::size_t i) { return places_.blobs[i].first == entry.id; });
       });
     }
-    WEFT_CHECK(origin_.put_pack(toc, pack.fd(), progress_));
+    WEFT_CHECK(origin_.put_pack(toc, pack.fd(), progress_, gate_));
     for (const std::size_t i : members) {
       auto& [id, place] = places_.blobs[i];
       const auto entry = std::ranges::find(toc.entries, id, &PackEntry::id);
@@ -192,6 +192,7 @@ class Staging {
   const VersionRow& row_;
   Progress& progress_;
   SearchedFor& searched_for_;
+  PaceGate* const gate_;
   Places places_;
   Others others_;  // other holders of the blob that at_origin() searched last
   std::map<PackId, std::optional<PackToc>> tocs_;
@@ -201,8 +202,8 @@ class Staging {
 }  // namespace
 
 Status stage_version(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
-                     SearchedFor& searched_for) {
-  return Staging(store, origin, row, progress, searched_for).run();
+                     SearchedFor& searched_for, PaceGate* gate) {
+  return Staging(store, origin, row, progress, searched_for, gate).run();
 }
 
 }  // namespace weft

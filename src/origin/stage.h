@@ -26,8 +26,9 @@ using SearchedFor = std::map<ContentId, SearchedOrigin>;
 // the origin yet. Errc::absent: no node is known that would write the blob. Errc::cancelled. Verifies all bytes;
 // `progress` counts the copied ones. Several nodes may copy at the same time, also the same version. May hang in the
 // origin's file system. Relies on no file that a collection may delete, by the list that `origin` knows
-// (origin/collect.h). If the store is taken back meanwhile, it is not used again: Errc::cancelled.
+// (origin/collect.h). If the store is taken back meanwhile, it is not used again: Errc::cancelled. `gate`: as for
+// copy_pack() (origin/copy.h).
 Status stage_version(const RevocableStore& store, const OriginDir& origin, const VersionRow& row, Progress& progress,
-                     SearchedFor& searched_for);
+                     SearchedFor& searched_for, PaceGate* gate = nullptr);
 
 }  // namespace weft

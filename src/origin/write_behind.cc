@@ -35,15 +35,18 @@ constexpr auto kEndWait = std::chrono::milliseconds(2'000);
 
 // Shared with the worker's thread, which may outlive the WriteBehind.
 struct WriteBehind::State final : public Progress {
-  State(Store& of, OriginLedger& in, std::string path, LatestCollection collection, const TimeSource& time)
+  State(Store& of, OriginLedger& in, std::string path, LatestCollection collection, const TimeSource& time,
+        std::shared_ptr<PaceGate> paces)
       : ledger(in),
         latest_collection(std::move(collection)),
+        gate(std::move(paces)),
         store(of),
         origin_path(std::move(path)),
         worker("not at the origin yet", kRetry, time) {}
 
   OriginLedger& ledger;                      // use only inside store.use(), as the next one
   const LatestCollection latest_collection;  // may be empty
+  const std::shared_ptr<PaceGate> gate;      // null: the writes are not paced
   RevocableStore store;
   const std::string origin_path;
   VersionId untried = 0;     // only the worker uses this: versions from here on have not been tried
@@ -166,7 +169,7 @@ struct WriteBehind::State final : public Progress {
     for (;;) {
       WEFT_TRY(const std::uint64_t before, announced(origin));
       if (before != 0) WEFT_CHECK(origin.know_freed(before));
-      WEFT_CHECK(stage_version(store, origin, row, *this, searched_for));
+      WEFT_CHECK(stage_version(store, origin, row, *this, searched_for, gate.get()));
       WEFT_TRY(const std::uint64_t after, announced(origin));
       if (after <= origin.freed().sequence) return {};
     }
@@ -366,8 +369,9 @@ struct WriteBehind::State final : public Progress {
 };
 
 WriteBehind::WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, LatestCollection collection,
-                         const TimeSource& time)
-    : state_(std::make_shared<State>(store, ledger, std::move(origin_path), std::move(collection), time)) {
+                         const TimeSource& time, std::shared_ptr<PaceGate> gate)
+    : state_(std::make_shared<State>(store, ledger, std::move(origin_path), std::move(collection), time,
+                                     std::move(gate))) {
   state_->worker.start([state = state_] { return state->work(); });
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/time_source.h"
+#include "pace/pace_gate.h"
 #include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
@@ -32,9 +33,9 @@ class WriteBehind {
  public:
   // `store` and `ledger` must outlive this object. If the directory is missing or does not answer, the thread retries.
   // `collection`: as Registry::origin_collection(). `time`: of the pauses between rounds. Both outlive the thread, an
-  // abandoned one too.
+  // abandoned one too. `gate` paces the writes; null: nothing does.
   WriteBehind(Store& store, OriginLedger& ledger, std::string origin_path, LatestCollection collection = {},
-              const TimeSource& time = steady_time());
+              const TimeSource& time = steady_time(), std::shared_ptr<PaceGate> gate = nullptr);
   // Takes a few seconds at most. A thread that hangs in the origin's file system is abandoned, and cannot use the
   // store.
   ~WriteBehind();

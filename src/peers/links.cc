@@ -35,7 +35,7 @@ constexpr std::uint64_t kTellsWireRate = 256U << 10U;  // smaller reads measure 
 }  // namespace
 
 bool PeerLinks::Link::takes(Size size, Clock::time_point now) const {
-  return busy_until <= now && (size == Size::question || reads < (rate < kFast ? kReadsMax : kAsksMax));
+  return busy_until <= now && (size != Size::read || reads < (rate < kFast ? kReadsMax : kAsksMax));
 }
 
 PeerLinks::Link& PeerLinks::link(const std::string& node) {
@@ -177,14 +177,14 @@ std::optional<PeerLinks::Choice> PeerLinks::take(std::span<const std::string> ca
   const MutexLock lock(mutex_);
   Link* best = best_of(candidates, tried, size);
   if (best == nullptr) return {};
-  ++best->reads;
+  if (size != Size::held_read) ++best->reads;
   const double at_once = best->rate * kAtOnceSeconds / kReadsMax;
   const double bytes = std::clamp(at_once, static_cast<double>(kFirstBytes), static_cast<double>(kSourceReadMax));
   const std::string& node = nodes_[best->number];
   const bool last = std::ranges::none_of(candidates, [&](const std::string& one) WEFT_REQUIRES(mutex_) {
     return one != node && member(one) != nullptr && std::ranges::find(tried, link(one).number) == tried.end();
   });
-  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), effort_of(*best), last};
+  return Choice{node, best->number, static_cast<std::uint64_t>(bytes), effort_of(*best), last, size};
 }
 
 CodingEffort PeerLinks::effort_of(const Link& link) {
@@ -226,14 +226,15 @@ PeerLinks::Busy PeerLinks::busy(std::span<const std::string> candidates, std::sp
   return busy;
 }
 
-void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure) {
+void PeerLinks::done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure, Size size) {
   const MutexLock lock(mutex_);
   Link& link = links_.at(nodes_.at(number));
   if (const double seconds = std::chrono::duration<double>(took).count(); bytes > 0 && seconds > 0) {
-    const double rate = static_cast<double>(bytes) / seconds * link.reads;
+    const unsigned beside = size == Size::held_read ? 1 : link.reads;
+    const double rate = static_cast<double>(bytes) / seconds * beside;
     link.rate = link.rate > 0 ? (1 - kNewest) * link.rate + kNewest * rate : rate;
   }
-  --link.reads;
+  if (size != Size::held_read) --link.reads;
   if (bytes > 0) link.moved_at = time_.now();
   const bool answered = failure == nullptr || (!was_silent(*failure) && failure->code != Errc::cancelled);
   if (answered) link.silent_since = {};

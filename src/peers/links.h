@@ -43,13 +43,16 @@ class PeerLinks {
 
   // Returns the best candidate that is not in `tried`: one that is free and does not rest, by its reads of this node
   // and its rate. If all untried candidates rest, returns one of these. The request counts until done().
-  enum class Size : std::uint8_t { read, question };  // a peer with many reads of this node still gets small questions
+  // A peer with many reads of this node still gets small questions, and reads that a rate of this node holds back:
+  // those wait here, so they take no place of another read.
+  enum class Size : std::uint8_t { read, question, held_read };
   struct Choice {
     std::string node;
     std::uint32_t number = 0;                  // the peer's number in this object
     std::uint64_t bytes_max = 0;               // the best size of a request to it
     CodingEffort effort = CodingEffort::none;  // for chunks with a base
     bool last = true;                          // no other candidate is an untried member
+    Size size = Size::read;                    // as requested
   };
   // Describes the untried candidates for the log: "n2: cost 1, 0 reads, 90.0 MB/s; n3: …".
   std::string describe(std::span<const std::string> candidates, std::span<const std::uint32_t> tried);
@@ -79,9 +82,11 @@ class PeerLinks {
   Clock::duration silent_for(const std::string& node);
   // True if the node was a member when this node last saw it, and is none now.
   bool has_left(const std::string& node);
-  // Ends the request of take(): `bytes` arrived within `took`. With a failure, `bytes` is 0, and the peer rests if it
-  // was silent or wrong. After Errc::busy it is not free for kBusyRest.
-  void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure);
+  // Ends the request of take(): `bytes` arrived within `took`; zero: no time that tells the rate. With a failure,
+  // `bytes` is 0, and the peer rests if it was silent or wrong. After Errc::busy it is not free for kBusyRest. `size`:
+  // as in the Choice.
+  void done(std::uint32_t number, std::uint64_t bytes, Clock::duration took, const Error* failure,
+            Size size = Size::read);
   // Records a read of the peer's windows: `bytes`, plain or coded, within `took`.
   void wire_moved(std::uint32_t number, std::uint64_t bytes, Clock::duration took);
   void plain_only(std::uint32_t number);  // its coded chunks were wrong: never ask for more
@@ -93,7 +98,7 @@ class PeerLinks {
   void end_turn(std::uint32_t number) WEFT_EXCLUDES(mutex_);
   struct Link {
     std::uint32_t number = 0;
-    unsigned reads = 0;  // in flight, including those that wait for an answer or a turn
+    unsigned reads = 0;  // in flight, including those that wait for an answer or a turn; no held ones
     unsigned turns = 0;  // taken
     // Decaying sums over reads of its windows: bytes, and seconds as if only one read ran at a time. The rate is a
     // ratio of sums, because a short read that fits into a buffer on the path says little.

@@ -44,7 +44,7 @@ inline Digest unpacked(const flatbuffers::Array<std::uint8_t, 32>& bytes) {
 }
 
 inline Result<Traffic> traffic_of(std::uint8_t number) {
-  if (number > static_cast<std::uint8_t>(Traffic::ahead)) return refused("an unknown class of traffic");
+  if (number >= kTrafficNames.size()) return refused("an unknown class of traffic");
   return static_cast<Traffic>(number);
 }
 

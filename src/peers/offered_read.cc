@@ -17,6 +17,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kTokenPatience = kSilenceMax / 10;  // the bytes are here already
 
+// Has a turn of a peer while it lives.
+struct TurnHolder {
+  TurnHolder(PeerLinks& links, std::uint32_t number) : turn(links.turn(number)) {}
+  PeerLinks::Turn turn;
+};
+
 std::uint64_t asked_bytes(std::span<const ChunkRun> runs) {
   std::uint64_t bytes = 0;
   for (const ChunkRun& run : runs) bytes += run.length();
@@ -54,15 +60,17 @@ Status check_place(const PeerOffer& offer, const OfferPlace& place) {
                fmt::format("peer {}: other bytes than the {} of the offered unit", place.node, expected)};
 }
 
-// Reads the bytes of the unit from `offset` on.
-Status read_at(const OfferScene& scene, const OfferPlace& place, std::uint64_t offset, PeerTarget whole,
+// Reads the bytes of the unit from `offset` on. Sets PeerTarget::held.
+Status read_at(const OfferScene& scene, const OfferPlace& place, std::uint64_t offset, PeerTarget& whole,
                const PeerPatience& patience) {
   const std::size_t in_head = std::min(whole.memory.size(), place.head.size() - std::min(offset, place.head.size()));
   if (in_head > 0) std::memcpy(whole.memory.data(), place.head.data() + offset, in_head);
   if (in_head == whole.memory.size()) return {};
   PeerTarget rest{whole.memory.subspan(in_head), std::move(whole.landing), in_head};
   const std::uint64_t from = offset - std::min(offset, place.head.size());
-  return read_windows(scene.exchange, *place.answer, from, rest, patience);
+  Status read = read_windows(scene.exchange, *place.answer, from, rest, patience);
+  whole.held = rest.held;
+  return read;
 }
 
 }  // namespace
@@ -86,11 +94,18 @@ Result<SourceBytes> read_offered(const OfferScene& scene, std::span<const ChunkR
   };
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Deadline::clock::now());
   const ReadBlocks::Block block = scene.blocks.take(size);
-  const auto turn = scene.links.turn(number);
+  PaceGate::Read paced(scene.gate, aid.traffic, PaceEnd::peer, aid.is_waited_for);
+  std::optional<TurnHolder> turn;  // a read that is held back would keep it from others
+  if (!paced.is_held()) turn.emplace(scene.links, number);
   const auto begun = PeerLinks::Clock::now();
-  WEFT_CHECK(read_at(scene, place, offset, {{block.memory.get(), size}, block.landing},
-                     {scene.links.pace(number), std::min(left, kOfferSilenceMax), on_sign, aid.is_wanted}));
-  if (place.answer->windows() > 0) scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
+  PeerTarget target{{block.memory.get(), size}, block.landing};
+  const Status read =
+      read_at(scene, place, offset, target,
+              {scene.links.pace(number), std::min(left, kOfferSilenceMax), on_sign, aid.is_wanted, &paced});
+  aid.held += target.held;
+  WEFT_CHECK(read);
+  if (place.answer->windows() > 0 && target.held.count() == 0)
+    scene.links.wire_moved(number, size, PeerLinks::Clock::now() - begun);
   if (offset + size == asked_bytes(offer->runs())) offer->close();
   return SourceBytes{block.memory, size, std::vector<std::uint32_t>(chunks_of(runs).size(), number)};
 }

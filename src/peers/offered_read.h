@@ -5,6 +5,7 @@
 #include <chrono>
 #include <span>
 
+#include "pace/pace_gate.h"
 #include "peers/links.h"
 #include "peers/offered_unit.h"
 #include "peers/read_blocks.h"
@@ -23,6 +24,7 @@ struct OfferScene {
   Exchange& exchange;
   ReadBlocks& blocks;
   PeerLinks& links;
+  PaceGate& gate;
 };
 
 // `aid.offered` is a PeerOffer. The runs are consecutive chunks of the unit. Errc::corrupt: the node gave another

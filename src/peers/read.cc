@@ -16,6 +16,7 @@ constexpr std::size_t kBuffersMax = 2;  // buffers of the exchange for one answe
 constexpr std::size_t kInFlightMax = 64;
 // After a failure, the wait for each read that is still in flight.
 constexpr std::chrono::milliseconds kFailedWait{20};
+constexpr std::chrono::milliseconds kHeldLook{50};  // between two looks whether held bytes are still wanted
 
 Status check_size(const Answer& answer, std::size_t expected) {
   std::uint64_t size = answer.windows() == 0 ? answer.head().size() : 0;
@@ -71,18 +72,42 @@ class Flight {
   // Asks for a piece of at most `left` bytes once there is room for it; its length.
   Result<std::size_t> add(Piece piece, std::size_t left) {
     while (reads_.size() >= depth()) WEFT_CHECK(finish_oldest());
+    if (granted_ == 0) WEFT_CHECK(take_turn(left));
     for (;;) {
-      const auto asked = patience_.pace.ask(left, reads_.empty());
+      const auto asked = patience_.pace.ask(std::min(left, granted_), reads_.empty());
       if (asked) {
         piece.on_wire = *asked;
         break;
       }
       WEFT_CHECK(finish_oldest());
     }
+    granted_ -= piece.on_wire.length;
     Status begun = begin(piece);
     if (begun.ok()) return piece.on_wire.length;
     patience_.pace.lost(piece.on_wire);
     return std::move(begun).error();
+  }
+
+  // Waits until this node's rates let a piece go. The reads in flight end first: the time of the wait is then not
+  // theirs, and says nothing about the peer.
+  Status take_turn(std::size_t left) {
+    granted_ = patience_.paced == nullptr ? left : patience_.paced->piece(std::min(left, ReadWindow::kPieceMax));
+    if (patience_.paced == nullptr || patience_.paced->may_go(granted_)) return {};
+    WEFT_CHECK(finish({}));
+    const auto begun = Deadline::clock::now();
+    while (!patience_.paced->wait(granted_, deadline_in(kHeldLook))) WEFT_CHECK(stay());
+    target_.held += Deadline::clock::now() - begun;
+    return {};
+  }
+
+  // Keeps the windows open while the read is held back.
+  Status stay() {
+    if (patience_.is_wanted && !patience_.is_wanted()) return Error{Errc::cancelled, "peer: no longer wanted"};
+    const Deadline heard = answer_.keep_open();
+    if (Deadline::clock::now() > answer_.open_until())
+      return Error{Errc::timed_out, "peer: it fell silent while its bytes waited for their turn"};
+    if (std::exchange(heard_, heard) >= heard || !patience_.on_sign || patience_.on_sign()) return {};
+    return Error{Errc::cancelled, "peer: no longer wanted"};
   }
 
   Status begin(const Piece& piece) {
@@ -154,6 +179,8 @@ class Flight {
   PeerTarget& target_;
   const PeerPatience& patience_;
   std::deque<Flying> reads_;
+  std::size_t granted_ = 0;  // bytes that may go now
+  Deadline heard_{};         // the last sign of life while the read was held back
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "pace/pace_gate.h"
 #include "peers/read_pace.h"
 #include "weft/cluster/exchange.h"
 #include "weft/result.h"
@@ -22,14 +23,18 @@ struct PeerTarget {
   std::size_t at = 0;                // offset of `memory` in the landing
   bool spoiled = false;              // an abandoned read may still write to `memory`
   std::size_t came = 0;              // bytes from the start that have arrived, also after a failure
+  // How long a rate of this node held the read back while nothing was on its way. Set by the read.
+  std::chrono::nanoseconds held{0};
 };
 
 struct PeerPatience {
   ReadPace& pace;                      // of the peer
   std::chrono::milliseconds patience;  // with a silent peer
   OnSign on_sign;                      // also called when bytes arrive; may be empty
-  // Asked every second while the peer is silent: false ends the read with Errc::cancelled. May be empty.
+  // Asked every second while the peer is silent, and while a rate holds the read back: false ends the read with
+  // Errc::cancelled. May be empty.
   std::function<bool()> is_wanted = {};
+  PaceGate::Read* paced = nullptr;  // asked before each piece; null: nothing paces the read
 };
 
 // Reads all bytes of an answer: its head if it has no windows, else its windows in order. Errc::corrupt if their size

@@ -23,7 +23,9 @@ class PeerSource::Reading {
   Reading(PeerSource& source, const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline, ReadAid& aid,
           std::string only = {})
       : source_(source),
-        search_(source.scene_, manifest, PeerSearch::Wanted::bytes, deadline, std::move(only)),
+        paced_(*source.gate_, aid.traffic, PaceEnd::peer, aid.is_waited_for),
+        search_(source.scene_, manifest, paced_.is_held() ? PeerSearch::Wanted::held_bytes : PeerSearch::Wanted::bytes,
+                deadline, std::move(only)),
         runs_(runs),
         aid_(aid) {
     for (const ChunkRun& run : runs) out_.size += run.length();
@@ -144,7 +146,8 @@ class PeerSource::Reading {
 
   Status ask(PeerSearch::Try& from, const AskBytes& request) {
     WEFT_TRY(const auto answer, source_.call(from, request, sign_of(from)));
-    if (answer->windows() == 0) return bring(from, *answer, request);
+    if (!answer->head().empty()) paced_.owe(answer->head().size());
+    if (answer->windows() == 0 || paced_.is_held()) return bring(from, *answer, request);
     const auto turn = source_.links_.turn(from.peer.number);
     return bring(from, *answer, request);
   }
@@ -189,8 +192,11 @@ class PeerSource::Reading {
     const auto on_sign = [&, sign = sign_of(from)] {
       return sign() && !search_.is_too_slow(from, &current_, pace.rate());
     };
-    Status read = read_answer(source_.exchange_, answer, target, {pace, from.patience, on_sign});
-    if (read.ok() && answer.windows() > 0)
+    Status read =
+        read_answer(source_.exchange_, answer, target, {pace, from.patience, on_sign, aid_.is_wanted, &paced_});
+    from.held += target.held;
+    aid_.held += target.held;
+    if (read.ok() && answer.windows() > 0 && target.held.count() == 0)
       source_.links_.wire_moved(from.peer.number, target.memory.size(), PeerLinks::Clock::now() - begun);
     return read;
   }
@@ -258,6 +264,7 @@ class PeerSource::Reading {
   }
 
   PeerSource& source_;
+  PaceGate::Read paced_;
   PeerSearch search_;
   const std::span<const ChunkRun> runs_;
   ReadAid& aid_;
@@ -278,7 +285,7 @@ class PeerSource::Reading {
 Result<SourceBytes> PeerSource::read(const Digest& manifest, std::span<const ChunkRun> runs, Deadline deadline,
                                      ReadAid& aid) {
   if (!aid.offered) return Reading(*this, manifest, runs, deadline, aid).run();
-  const OfferScene scene{exchange_, *blocks_, links_};
+  const OfferScene scene{exchange_, *blocks_, links_, *gate_};
   const auto offer = std::dynamic_pointer_cast<PeerOffer>(aid.offered);
   if (!offer || !offer->has_token()) return read_offered(scene, runs, deadline, aid);
   deadline = std::min(deadline, deadline_in(kOfferSilenceMax));

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "pace/pace_gate.h"
 
 namespace weft {
 namespace {
@@ -93,7 +94,9 @@ Status PeerSearch::run(const ChunkRun* run, const Attempt& attempt) {
   failure_.reset();
   if (log_debugs(LogCategory::peers))
     log_debug(LogCategory::peers, "search {} begins: manifest {}, {}", log_id_, to_hex(manifest_), described(run));
-  const auto size = wanted_ == Wanted::bytes ? PeerLinks::Size::read : PeerLinks::Size::question;
+  const auto size = wanted_ == Wanted::bytes        ? PeerLinks::Size::read
+                    : wanted_ == Wanted::held_bytes ? PeerLinks::Size::held_read
+                                                    : PeerLinks::Size::question;
   while (failures_ < kFailuresMax && left().count() > 0) {
     const auto known = candidates(run);
     const std::string among = log_debugs(LogCategory::peers) ? scene_.links.describe(known, tried_) : "";
@@ -129,7 +132,11 @@ PeerSearch::Outcome PeerSearch::ask(const PeerLinks::Choice& peer, const ChunkRu
             one.too_slow  ? ", another peer is faster"
             : status.ok() ? ""
                           : ": " + status.error().message);
-  scene_.links.done(peer.number, gave ? one.bytes : 0, scene_.time.now() - begin, gave ? nullptr : &status.error());
+  const auto took = scene_.time.now() - begin;
+  if (gave)
+    scene_.links.done(peer.number, one.bytes, time_of_source(took, one.held), nullptr, peer.size);
+  else
+    scene_.links.done(peer.number, 0, took, &status.error(), peer.size);
   if (status.ok()) {
     if (asks_ != Asks::holders) scene_.view.gave(manifest_, peer.node);
     came();

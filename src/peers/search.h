@@ -31,7 +31,8 @@ struct PeerScene {
 // For one thread.
 class PeerSearch {
  public:
-  enum class Wanted : std::uint8_t { manifest, digests, bytes };
+  // `held_bytes`: bytes that a rate of this node holds back.
+  enum class Wanted : std::uint8_t { manifest, digests, bytes, held_bytes };
   // `deadline` is for all tries together. Signs of a peer's life extend it: bytes and the reply that a request is
   // queued (came()), a peer that gives other bytes to this node, and an overloaded peer. A node id
   // in `only` restricts the search to this node, whose silence may last until the deadline.
@@ -44,7 +45,9 @@ class PeerSearch {
     std::uint64_t bytes = 0;             // received, for the peer's rate; set by the attempt
     bool lacks_base = false;             // the peer has the bytes without the required base; set by the attempt
     bool too_slow = false;               // another peer is much faster; set by is_too_slow()
-    Deadline next_check{};               // when is_too_slow() compares the peer with others again
+    // How long a rate of this node held the attempt back while nothing was on its way; set by the attempt.
+    std::chrono::nanoseconds held{0};
+    Deadline next_check{};  // when is_too_slow() compares the peer with others again
   };
   using Attempt = std::function<Status(Try&)>;
 

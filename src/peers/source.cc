@@ -17,7 +17,7 @@ constexpr auto kExpectMax = std::chrono::seconds(1);  // wait for directory node
 }  // namespace
 
 PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding,
-                       SwarmServer* swarms)
+                       SwarmServer* swarms, std::shared_ptr<PaceGate> gate)
     : exchange_(exchange),
       blocks_(std::make_shared<ReadBlocks>(exchange)),
       view_(view),
@@ -25,6 +25,7 @@ PeerSource::PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, Pee
       news_(news),
       coding_(coding),
       swarms_(swarms),
+      gate_(gate ? std::move(gate) : std::make_shared<PaceGate>()),
       scene_{view, links, [&news](const Digest& manifest, Deadline deadline) { news.ask(manifest, deadline); }} {}
 
 Result<std::unique_ptr<Answer>> PeerSource::call(const PeerSearch::Try& to, const PeerRequest& request,

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "pace/pace_gate.h"
 #include "peers/coded_cache.h"
 #include "peers/links.h"
 #include "peers/news.h"
@@ -19,9 +20,10 @@ namespace weft {
 
 class PeerSource final : public BlobSource {
  public:
-  // The arguments outlive this. `swarms`: hears of arrived and evicted chunks; may be null.
+  // The arguments outlive this. `swarms`: hears of arrived and evicted chunks; may be null. `gate` paces the reads;
+  // null: nothing does.
   PeerSource(Exchange& exchange, PeerView& view, PeerLinks& links, PeerNews& news, PeerCoding& coding,
-             SwarmServer* swarms = nullptr);
+             SwarmServer* swarms = nullptr, std::shared_ptr<PaceGate> gate = nullptr);
   ~PeerSource() override { blocks_->close(); }
 
   std::string_view name() const override { return "peer"; }
@@ -50,6 +52,7 @@ class PeerSource final : public BlobSource {
   PeerNews& news_;
   PeerCoding& coding_;
   SwarmServer* const swarms_;
+  const std::shared_ptr<PaceGate> gate_;
   const PeerScene scene_;
 };
 

@@ -89,6 +89,7 @@ class SilentAnswer final : public Answer {
     longest = std::max(longest, patience);
     return Error{Errc::timed_out, "silent"};
   }
+  Deadline keep_open() override { return {}; }
   std::chrono::milliseconds longest{0};  // wait
 
  private:
@@ -241,6 +242,54 @@ TEST_CASE("a read of a silent peer ends once nobody wants its bytes, and not aft
   CHECK(answer.longest == kSignEvery);
 }
 
+TEST_CASE(
+    "a read that a rate holds back for longer than the windows are leased brings the right bytes in small pieces") {
+  const auto world = std::move(transport_worlds().front());
+  const KeyFile key;
+  ScriptedServer server;
+  const auto giver = open_node(*world, key, "giver", &server);
+  const auto reader = open_node(*world, key, "reader", nullptr);
+  auto answer = testing::must(ask(*reader, at(*giver, "giver"), "bytes"));
+  std::vector<std::byte> memory(server.content.size());
+  PeerTarget target{memory, nullptr};
+  ReadPace pace;
+  PaceGate gate;
+  constexpr double kHeldSeconds = 12;  // longer than kWindowLease
+  gate.set({.staging = static_cast<std::uint64_t>(static_cast<double>(memory.size()) / kHeldSeconds)});
+  PaceGate::Read paced(gate, Traffic::staging, PaceEnd::peer);
+  const Status read = read_answer(*reader, *answer, target, {pace, 5s, {}, {}, &paced});
+  REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().message));
+  CHECK(memory == server.content);
+  const PaceFigures figures = gate.figures();
+  CHECK(figures.bytes[2][0] == memory.size());
+  CHECK(figures.pieces[2][0] >= memory.size() / PaceLine::kPieceMax);
+  // The last piece pays for nobody.
+  const double last = static_cast<double>(PaceLine::kPieceMax) / static_cast<double>(memory.size()) * kHeldSeconds;
+  CHECK(figures.waited_s[2][0] >= kHeldSeconds - last - 1);
+  CHECK(std::chrono::duration<double>(target.held).count() >= kHeldSeconds - last - 1);
+}
+
+TEST_CASE("a read that is held back ends once nobody wants its bytes") {
+  const auto world = std::move(transport_worlds().front());
+  const KeyFile key;
+  ScriptedServer server;
+  const auto giver = open_node(*world, key, "giver", &server);
+  const auto reader = open_node(*world, key, "reader", nullptr);
+  auto answer = testing::must(ask(*reader, at(*giver, "giver"), "bytes"));
+  std::vector<std::byte> memory(server.content.size());
+  PeerTarget target{memory, nullptr};
+  ReadPace pace;
+  PaceGate gate;
+  gate.set({.total = 1});
+  PaceGate::Read paced(gate, Traffic::foreground, PaceEnd::peer);
+  int asked = 0;
+  const Status read = read_answer(*reader, *answer, target, {pace, 5s, {}, [&] { return ++asked < 3; }, &paced});
+  REQUIRE(!read.ok());
+  CHECK(read.error().code == Errc::cancelled);
+  CHECK(target.came > 0);
+  CHECK(target.came <= PaceLine::kPieceMax);
+}
+
 TEST_CASE("the head of an answer that comes after its window has ended is late too") {
   Reader<LateReads> reader;
   const auto answer = reader.ask_for("head");
@@ -256,7 +305,8 @@ TEST_CASE("an offered unit is read in parts, from the head and the windows of it
   const auto reader = open_node(*world, key, "reader", nullptr);
   const auto blocks = std::make_shared<ReadBlocks>(*reader);
   PeerLinks links([] { return std::vector<Member>(); });
-  const OfferScene scene{*reader, *blocks, links};
+  PaceGate gate;
+  const OfferScene scene{*reader, *blocks, links, gate};
 
   auto bytes = testing::random_bytes(50, 1);
   const auto head = bytes;

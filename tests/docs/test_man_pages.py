@@ -151,7 +151,7 @@ def test_weftd():
     helped = options_defined(run([WEFTD, "--help"]).stdout)
     assert helped == options_defined(rendered("weftd.8"))
     settings = helped - {"-c", "--config", "--check", "-h", "--help", "-V", "--version"}
-    keys = {re.sub("^--(etcd|hub|join|control)-", r"--\1.", option) for option in settings}
+    keys = {re.sub("^--(etcd|hub|join|control|rate)-", r"--\1.", option) for option in settings}
     described = words_of_keys(rendered("weft.conf.5"))
     assert {key[2:].replace("-", "_") for key in keys} == described
 

@@ -14,6 +14,7 @@
 
 #include "weft/bytes/pack.h"
 #include "weft/bytes/run.h"
+#include "weft/bytes/traffic.h"
 #include "weft/content.h"
 #include "weft/result.h"
 #include "weft/store_rows.h"
@@ -61,6 +62,9 @@ struct ColdRange {
   std::uint64_t ahead = 0;
   bool all = false;
   bool one_tensor = false;
+  // The class of traffic of bytes that no reader waits for: those of an `all` request, and those read ahead. A mount
+  // cannot choose it.
+  Traffic background = Traffic::ahead;
 };
 
 // While it lives, calls of ColdReads on this thread poll `is_wanted` during waits. If it returns false, they end with
@@ -126,6 +130,7 @@ struct FetchReport {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;        // requested bytes
   std::uint64_t moved_bytes = 0;  // of these, bytes that were not local
+  std::string held_by = {};       // the setting whose rate held it back for most of the time; "": none did
 };
 
 // Makes a client of the daemon that serves the store at `store_path`. If the daemon goes away, calls wait some seconds

@@ -129,6 +129,9 @@ class OfferedUnit;  // weft/bytes/swarm.h
 // Options of a read, and state that its attempts share.
 struct ReadAid {
   Traffic traffic = Traffic::foreground;
+  // Called during the read. True: by now a reader waits for the bytes, so that the rest is traffic of foreground. May
+  // be empty.
+  std::function<bool()> is_waited_for = {};
   // Called during the wait, at each sign that the bytes can come. False: no reader wants them any more, and the read
   // ends with Errc::cancelled. May be empty.
   std::function<bool()> is_wanted;
@@ -144,6 +147,9 @@ struct ReadAid {
   KeptBytes kept = {};  // a source continues after these bytes; if it fails, it stores here what it has
   // Each chunk must come from one giver, because a chunk that came in parts from several givers was wrong.
   bool whole_chunks = false;
+  // How long a rate of this node (src/pace) has held the read back while none of its bytes were on their way. Set by
+  // the source.
+  std::chrono::nanoseconds held{0};
   // The unit of a swarm that has these runs. The source reads the bytes from the sender of the unit alone. A unit has
   // one read at a time.
   std::shared_ptr<OfferedUnit> offered = {};

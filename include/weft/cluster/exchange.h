@@ -146,6 +146,9 @@ class Answer {
   // Waits for a read of this answer, and keeps the windows open meanwhile. Errc::timed_out: the peer was silent for
   // `patience`.
   virtual Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) = 0;
+  // Keeps the windows open while the caller reads nothing; does not wait. Call it several times in kSignEvery. Returns
+  // when the peer gave its last sign of life.
+  virtual Deadline keep_open() = 0;
 };
 
 // One of a fixed number of registered buffers of kLandingBufferBytes. Dropped, it returns to the pool. If an abandoned

@@ -16,9 +16,11 @@
 
 namespace weft {
 
+class PaceGate;  // pace/pace_gate.h
+
 // Returns a source that reads from the origin in `path`. The directory need not exist or respond: it is opened at the
-// first read, and again after a failure.
-std::shared_ptr<BlobSource> origin_source(std::string path);
+// first read, and again after a failure. `gate` paces the reads; null: nothing does.
+std::shared_ptr<BlobSource> origin_source(std::string path, std::shared_ptr<PaceGate> gate = nullptr);
 
 // Checks that a daemon could use the origin in `path`, and changes nothing. `known` is the id of the origin that the
 // store has written to. The directory may have no origin yet if `known` is empty. `cluster` is the store's cluster, and

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/daemon_call.h"
@@ -19,7 +21,7 @@ constexpr CommandInfo kPrefetchInfo = {
     .examples =
         "weft prefetch llama@2\n"
         "weft prefetch llama --layers 'model.layers.[0-3]'\n",
-    .json = "{files, bytes, moved_bytes}\n",
+    .json = "{files, bytes, moved_bytes, held_by}\n",
     .interrupted = "bytes that were fetched stay",
 };
 
@@ -35,8 +37,9 @@ class PrefetchCommand final : public Command {
     if (context.json)
       context.print_json(encode_fields(report));
     else
-      context.print("{}, {}; {} moved\n", count_of(report.files, "file"), human_bytes(report.bytes),
-                    human_bytes(report.moved_bytes));
+      context.print("{}, {}; {} moved{}\n", count_of(report.files, "file"), human_bytes(report.bytes),
+                    human_bytes(report.moved_bytes),
+                    report.held_by.empty() ? "" : fmt::format("; held back by {}", report.held_by));
     return kExitDone;
   }
 

@@ -45,7 +45,12 @@ Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& 
   for (std::uint64_t at = 0; at < id.length; at += kRefetchStep) {
     WEFT_CHECK(check_cancelled(progress));
     const std::uint64_t part = std::min(kRefetchStep, id.length - at);
-    WEFT_CHECK(fetcher.bring({holder.version, holder.file, {holder.offset + at, part}, id.length - at - part, true}));
+    WEFT_CHECK(fetcher.bring({.version = holder.version,
+                              .file = holder.file,
+                              .range = {holder.offset + at, part},
+                              .ahead = id.length - at - part,
+                              .all = true,
+                              .background = Traffic::staging}));
     progress.advance(part);
   }
   WEFT_CHECK(fetcher.wait_indexed(holder.version, std::span(&id, 1)));

@@ -16,6 +16,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t kStep = 32U << 20U;
+constexpr std::uint64_t kHeldStep = 4U << 20U;  // while a rate holds the fetch back, so that its progress is seen
 
 // True if the pattern matches the name of a tensor, or of a layer above it.
 bool matches(std::string_view pattern, std::string_view name) {
@@ -100,7 +101,7 @@ std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const st
 }
 
 Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionRow& row, const std::string& layers,
-                                  Progress& progress) {
+                                  Progress& progress, Traffic traffic) {
   const std::string where = fmt::format("{}@{}", row.model_name, row.number);
   WEFT_CHECK(fetcher.resolve(row.id));
   WEFT_TRY(const VersionHold hold, store.hold_version(row.id));
@@ -119,11 +120,16 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
   for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
     progress.phase(fmt::format("fetching {}", manifest.files[i].path));
     for (const Range& range : wanted[i])
-      for (std::uint64_t at = 0; at < range.length; at += kStep) {
+      for (std::uint64_t at = 0, part = 0; at < range.length; at += part) {
         if (progress.cancelled()) return Error{Errc::cancelled, "interrupted; what has come stays"};
-        const std::uint64_t part = std::min(kStep, range.length - at);
+        part = std::min(fetcher.is_held(traffic) ? kHeldStep : kStep, range.length - at);
         const std::uint64_t ahead = range.length - at - part;
-        WEFT_CHECK(fetcher.bring({row.id, i, {range.offset + at, part}, ahead, true}));
+        WEFT_CHECK(fetcher.bring({.version = row.id,
+                                  .file = i,
+                                  .range = {range.offset + at, part},
+                                  .ahead = ahead,
+                                  .all = true,
+                                  .background = traffic}));
         progress.advance(part);
       }
     if (!wanted[i].empty()) ++report.files;

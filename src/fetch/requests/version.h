@@ -6,6 +6,7 @@
 
 #include "fetch/fetcher.h"
 #include "weft/bytes/cold.h"
+#include "weft/bytes/traffic.h"
 #include "weft/model/manifest.h"
 #include "weft/progress.h"
 
@@ -16,10 +17,10 @@ namespace weft {
 // means all.
 std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const std::string& layers);
 
-// Fetches the wanted ranges of a version into the store and its index. Errc::cancelled: the bytes fetched so far stay.
-// Errc::not_found: no tensor or layer matches.
+// Fetches the wanted ranges of a version into the store and its index, as traffic of this class. Errc::cancelled: the
+// bytes fetched so far stay. Errc::not_found: no tensor or layer matches.
 Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionRow& row, const std::string& layers,
-                                  Progress& progress);
+                                  Progress& progress, Traffic traffic = Traffic::ahead);
 
 // Fetches the files that an import may read if it inherits from the version: every config.json, in any directory.
 Status fetch_configs(Store& store, Fetcher& fetcher, const VersionRow& row);

@@ -79,6 +79,11 @@ Status OpenAnswer::wait(PendingRead& read, std::chrono::milliseconds patience, c
   }
 }
 
+Deadline OpenAnswer::keep_open() {
+  link_->renew(message_.id, *lease_);
+  return link_->heard();
+}
+
 Status OpenAnswer::fetch_head(const LandingBuffer& buffer, Deadline deadline) {
   const auto length = static_cast<std::size_t>(message_.windows.front().length);
   WEFT_TRY(const WindowRead begun, read(0, 0, buffer.landing(), 0, length));

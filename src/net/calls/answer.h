@@ -30,6 +30,7 @@ class OpenAnswer final : public Answer {
   Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing, std::size_t at,
                           std::size_t length) override;
   Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) override;
+  Deadline keep_open() override;
   // Reads the head from the first window, and drops that window. Errc::corrupt if the head does not match its hash,
   // Errc::timed_out if it arrived after the window's lease.
   Status fetch_head(const LandingBuffer& buffer, Deadline deadline);

@@ -22,6 +22,7 @@ class HeadAnswer final : public Answer {
   Status wait(PendingRead& /*read*/, std::chrono::milliseconds /*patience*/, const OnSign& /*on_sign*/) override {
     return Error{Errc::permission, "this answer has no windows"};
   }
+  Deadline keep_open() override { return {}; }
 
  private:
   const std::vector<std::byte> head_;

@@ -356,12 +356,13 @@ bool SwarmSender::waits_for_read(const std::string& node) const {
 }
 
 // Returns the next answers: those of the first class of traffic that has any. Every kAheadEvery-th time the last class
-// comes first, because a hostile node may claim readers for each want.
+// comes first, and the first one last, because a hostile node may claim readers for each want.
 std::vector<SwarmSender::Upload> SwarmSender::choose(SwarmTime now) {
   const MutexLock lock(mutex_);
-  const bool ahead_first = (rounds_ + 1) % kAheadEvery == 0;
-  auto uploads = choose(now, ahead_first ? Traffic::ahead : Traffic::foreground);
-  if (uploads.empty()) uploads = choose(now, ahead_first ? Traffic::foreground : Traffic::ahead);
+  const bool last_first = (rounds_ + 1) % kAheadEvery == 0;
+  std::vector<Upload> uploads;
+  for (std::size_t i = 0; uploads.empty() && i < kTrafficNames.size(); ++i)
+    uploads = choose(now, static_cast<Traffic>(last_first ? kTrafficNames.size() - 1 - i : i));
   if (!uploads.empty()) ++rounds_;
   return uploads;
 }

@@ -68,6 +68,23 @@ gc = "root"
   CHECK(config->gc.users.contains(0));
 }
 
+TEST_CASE("rates are bytes a second, and too low ones are refused") {
+  CHECK(config_of("store = '/s'")->rates == PaceRates{});
+  const auto config = config_of("store = '/s'\n[rate]\nstaging = '1M'\ntotal = 1000000\norigin = '0'");
+  REQUIRE(config.ok());
+  CHECK(config->rates == PaceRates{1U << 20U, 1'000'000, 0});
+  for (const std::string wrong : {"'999999'", "1", "'-1'", "'fast'", "'100 MB/s'", "''"}) {
+    CAPTURE(wrong);
+    for (const std::string rate : {"staging", "total", "origin"}) {
+      const auto refused = config_of("store = '/s'\n[rate]\n" + rate + " = " + wrong);
+      REQUIRE(!refused.ok());
+      CHECK(refused.error().message.find(":3: rate." + rate + ": expected 0 (no bound) or at least 1000000 bytes") !=
+            std::string::npos);
+    }
+  }
+  CHECK(find_setting("rate.total")->reloadable);
+}
+
 TEST_CASE("clients of a hub are served on the loopback, and elsewhere with a token") {
   const auto with = [](const std::string& table) { return config_of("store = '/s'\n[hub]\n" + table); };
   CHECK(!config_of("store = '/s'")->hub_listen.has_value());

@@ -97,6 +97,87 @@ TEST_CASE("a unit that a reader waits for goes before units ahead of readers, an
   CHECK(!one.queue.has(*one.transfer));
 }
 
+TEST_CASE("staging comes after what is read ahead, and a transfer that is wanted sooner is staging no more") {
+  Queued one;
+  const auto staged = made_transfer(one.store, {4 * kDigestChunk}, 2);
+  one.queue.set_class(staged, Traffic::staging);
+  one.queue.want_ahead(staged, {0, 2});
+  one.queue.want_ahead(one.transfer, {0, 1});
+  const auto first = one.queue.take();
+  REQUIRE(first);
+  CHECK(first->transfer == one.transfer);
+  CHECK(first->traffic == Traffic::ahead);
+  const auto second = one.queue.take();
+  REQUIRE(second);
+  CHECK(second->transfer == staged);
+  CHECK(second->traffic == Traffic::staging);
+  one.arrive(*first);
+  one.arrive(*second);
+  one.queue.want_ahead(one.transfer, {1, 2});
+  one.queue.set_class(one.transfer, Traffic::staging);  // its unit is wanted ahead of a reader
+  CHECK(one.transfer->background == Traffic::ahead);
+  one.queue.set_class(staged, Traffic::ahead);
+  const auto third = one.queue.take();
+  const auto fourth = one.queue.take();
+  REQUIRE(third);
+  REQUIRE(fourth);
+  CHECK(third->traffic == Traffic::ahead);
+  CHECK(fourth->transfer == staged);
+  CHECK(fourth->traffic == Traffic::ahead);
+  one.arrive(*fourth);
+  one.queue.want(staged, 2);
+  CHECK(one.queue.take()->traffic == Traffic::foreground);
+}
+
+TEST_CASE("a task is waited for once a reader asks for one of its units") {
+  Queued one;
+  one.queue.want_ahead(one.transfer, {0, 1});
+  const auto task = one.queue.take();
+  REQUIRE(task);
+  CHECK(!task->is_waited_for());
+  one.queue.want(one.transfer, 1);
+  CHECK(!task->is_waited_for());
+  one.queue.want(one.transfer, 0);
+  CHECK(task->is_waited_for());
+}
+
+TEST_CASE("what a rate holds back leaves workers to readers") {
+  Queued one;
+  const auto gate = std::make_shared<PaceGate>();
+  FetchQueue queue(one.swarm, one.sources, 4, gate);
+  std::vector<std::shared_ptr<Transfer>> ahead;
+  std::vector<std::shared_ptr<Transfer>> staged;
+  for (VersionId version = 2; version < 6; ++version) {
+    ahead.push_back(made_transfer(one.store, {kDigestChunk}, version));
+    staged.push_back(made_transfer(one.store, {kDigestChunk}, version + 10));
+    queue.set_class(staged.back(), Traffic::staging);
+    queue.want_ahead(ahead.back(), {0, 1});
+    queue.want_ahead(staged.back(), {0, 1});
+  }
+  gate->set({.total = 1'000'000});
+  const auto first = queue.take();
+  const auto second = queue.take();
+  const auto third = queue.take();
+  REQUIRE((first && second && third));
+  CHECK(first->traffic == Traffic::ahead);
+  CHECK(second->traffic == Traffic::ahead);
+  CHECK(third->traffic == Traffic::staging);
+  CHECK(!queue.take());
+  queue.want(one.transfer, 0);
+  const auto of_reader = queue.take();
+  REQUIRE(of_reader);
+  CHECK(of_reader->traffic == Traffic::foreground);
+  third->transfer->arrive(0, {});
+  queue.ended(*third);
+  CHECK(queue.take()->traffic == Traffic::staging);
+  gate->set({.staging = 1'000'000});  // which does not hold back what is read ahead
+  CHECK(queue.take()->traffic == Traffic::ahead);
+  CHECK(queue.take()->traffic == Traffic::ahead);
+  CHECK(!queue.take());
+  gate->set({});
+  CHECK(queue.take()->traffic == Traffic::staging);
+}
+
 TEST_CASE("units whose source is busy stay queued, and units without a source keep half of the workers") {
   Queued one;
   for (std::size_t unit = 0; unit < 8; ++unit) one.queue.want(one.transfer, unit);

@@ -15,6 +15,7 @@
 #include "os/direct_read.h"
 #include "os/page_cache.h"
 #include "os/sys.h"
+#include "pace/pace_gate.h"
 #include "store_paths.h"
 #include "weft/deadline.h"
 
@@ -85,6 +86,58 @@ TEST_CASE("large reads bring the bytes that lie there, wherever they begin and e
   test.check(3, 2);
   test.check(4, 2);
   CHECK(test.cached() == 0);
+}
+
+TEST_CASE("paced reads bring the same bytes in small pieces, also after kept ones, and each counts for its class") {
+  LargeFile test;
+  const auto gate = std::make_shared<PaceGate>();
+  gate->set({.origin = 1'000'000'000});
+  test.source = origin_source(test.dir.path(), gate);
+  const ChunkRun run{test.extent.id, 1, 5};
+  const auto expected = random_bytes(kSize, 5);
+  const auto wanted = std::span(expected).subspan(run.offset(), run.length());
+  ReadAid aid;
+  aid.traffic = Traffic::ahead;
+  const auto got = test.source->read(test.row.manifest, std::span(&run, 1), deadline_in(10s), aid);
+  REQUIRE_MESSAGE(got.ok(), (got.ok() ? "" : got.error().message));
+  CHECK(std::ranges::equal(got->bytes(), wanted));
+  CHECK(got->givers.size() == 5);
+  CHECK(gate->figures().bytes[1][1] == run.length());
+  CHECK(gate->figures().pieces[1][1] == (run.length() + PaceLine::kPieceMax - 1) / PaceLine::kPieceMax);
+
+  aid.traffic = Traffic::staging;
+  const std::size_t kept = (1U << 20U) + 5;
+  const auto memory = std::make_shared<std::byte[]>(kept);
+  std::ranges::copy(wanted.first(kept), memory.get());
+  aid.kept = {memory, kept};
+  const auto rest = test.source->read(test.row.manifest, std::span(&run, 1), deadline_in(10s), aid);
+  REQUIRE_MESSAGE(rest.ok(), (rest.ok() ? "" : rest.error().message));
+  CHECK(std::ranges::equal(rest->bytes(), wanted));
+  CHECK(gate->figures().bytes[2][1] == run.length() - kept);
+
+  test.check(0, 6);  // a reader, whom the origin's rate does not hold back
+  CHECK(gate->figures().pieces[0][1] == 1);
+  CHECK(gate->figures().bytes[0][1] == kSize);
+}
+
+TEST_CASE("a paced read ends once nobody wants its bytes, and one of absent bytes fails") {
+  LargeFile test;
+  const auto gate = std::make_shared<PaceGate>();
+  gate->set({.total = 1});
+  test.source = origin_source(test.dir.path(), gate);
+  const ChunkRun run{test.extent.id, 0, 2};
+  int asked = 0;
+  ReadAid aid;
+  aid.is_wanted = [&] { return ++asked < 3; };
+  const auto got = test.source->read(test.row.manifest, std::span(&run, 1), deadline_in(10s), aid);
+  REQUIRE(!got.ok());
+  CHECK(got.error().code == Errc::cancelled);
+  CHECK(aid.held.count() == 0);
+  gate->set({.total = 1'000'000'000});
+  const ChunkRun absent{{1000, {}}, 0, 1};
+  const auto none = test.source->read(test.row.manifest, std::span(&absent, 1), deadline_in(10s), aid);
+  REQUIRE(!none.ok());
+  CHECK(none.error().code == Errc::not_found);
 }
 
 TEST_CASE("bytes in the page cache are read from there") {

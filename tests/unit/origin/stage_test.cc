@@ -12,6 +12,7 @@
 #include "fetch/verified_source.h"
 #include "hanging_file.h"
 #include "os/sys.h"
+#include "pace/pace_gate.h"
 #include "weft/cluster/origin.h"
 #include "weft/deadline.h"
 #include "weft/store/walk.h"
@@ -59,6 +60,21 @@ struct Staged {
 };
 
 }  // namespace
+
+TEST_CASE("a rate makes small pieces of what is written to the origin") {
+  Staged test;
+  const VersionRow row = test.publish(7, "paced");
+  PaceGate gate;
+  gate.set({.staging = 1'000'000'000, .origin = 2'000'000'000});
+  HookProgress progress;
+  SearchedFor searched_for;
+  REQUIRE(stage_version(RevocableStore(*test.node.store), test.origin, row, progress, searched_for, &gate).ok());
+  test.check_whole(row);
+  CHECK(progress.bytes_done > 0);
+  const PaceFigures figures = gate.figures();
+  CHECK(figures.bytes[2][1] == progress.bytes_done);
+  CHECK(figures.pieces[2][1] >= progress.bytes_done / PaceLine::kPieceMax);
+}
 
 TEST_CASE("a staged version can be read from the origin alone") {
   Staged test;

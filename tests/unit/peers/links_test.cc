@@ -67,6 +67,21 @@ TEST_CASE("differences are requested from peers slower than the coding, and not 
   }
 }
 
+TEST_CASE("a read that is held back takes no place of another one, and tells the rate if its time is the peer's") {
+  PeerLinks of = links();
+  std::vector<PeerLinks::Choice> held;
+  for (int i = 0; i < 10; ++i) held.push_back(*of.take(kA, {}, PeerLinks::Size::held_read));
+  CHECK(of.readiness(kA) == Readiness::ready);
+  std::vector<PeerLinks::Choice> reads;
+  while (const auto choice = of.take(kA, {})) reads.push_back(*choice);
+  CHECK(reads.size() == 3);
+  for (const auto& one : reads) of.done(one.number, 0, milliseconds(1), nullptr, one.size);
+  for (int i = 0; i < 5; ++i) of.done(0, 4U << 20U, Clock::duration{}, nullptr, held[i].size);
+  CHECK(of.take(kA, {})->bytes_max == kDigestChunk);  // their time was that of a rate
+  for (int i = 5; i < 10; ++i) of.done(0, 4U << 20U, milliseconds(40), nullptr, held[i].size);
+  CHECK(of.take(kA, {})->bytes_max > kDigestChunk);
+}
+
 TEST_CASE("a peer has few reads at a time, and answers questions besides") {
   PeerLinks of = links();
   std::vector<std::uint32_t> taken;

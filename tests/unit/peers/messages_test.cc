@@ -158,7 +158,7 @@ TEST_CASE("requests beyond the limits are refused") {
   CHECK(refused(AskBytes{{run_of(UINT64_MAX, 0, 1)}}));
   CHECK(refused(AskBytes{{run_of(kSourceReadMax + 1, 0, 17)}}));
   CHECK(refused(AskBytes{std::vector<ChunkRun>(kRunsPerRequest + 1, run_of(100, 0, 1))}));
-  CHECK(refused(AskBytes{{run_of(100, 0, 1)}, static_cast<Traffic>(2)}));
+  CHECK(refused(AskBytes{{run_of(100, 0, 1)}, static_cast<Traffic>(3)}));
   CHECK(refused(AskChunks{run_of(0, 0, 1)}));
   const PulledAsk pulled{std::string(limits::kClaimDigits, 'a'), "m.bin", digest_of(1), 9, 8, 1};
   const auto refused_with = [&](auto change) {

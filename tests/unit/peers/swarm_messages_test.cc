@@ -115,7 +115,7 @@ TEST_CASE("a want survives encoding, and the largest fits into one message") {
   CHECK(survives(want_of(1)));
   CHECK(survives(want_of(1, 0)));  // unit 0 is not "no unit"
   CHECK(survives(want_of(1, 7)));
-  for (const auto traffic : {Traffic::foreground, Traffic::ahead}) {
+  for (const auto traffic : {Traffic::foreground, Traffic::ahead, Traffic::staging}) {
     const Want largest{digest_of(2), random_bytes(kUnitSetBytesMax, 3), kUnitsMax - 1, true, true, traffic, true};
     CHECK(survives(largest));
     CHECK(encode_request(largest).size() <= kRequestBytesMax);
@@ -134,7 +134,7 @@ TEST_CASE("a want beyond the limits is refused") {
   CHECK(refused(want_of(kUnitSetBytesMax, kUnitsMax)));
   CHECK(refused(want_of(kUnitSetBytesMax, UINT32_MAX)));
   Want want = want_of(1);
-  want.traffic = static_cast<Traffic>(2);
+  want.traffic = static_cast<Traffic>(3);
   CHECK(refused(want));
   want = want_of(1);
   want.of_clerk = want.names = true;

@@ -493,6 +493,25 @@ TEST_CASE("a reader's want goes before the other wants of all versions") {
   }
 }
 
+TEST_CASE("a want of staging goes after all others, and gets a unit when there are none") {
+  Sending node(2 * kUploadsAtOnce);
+  node.bytes.add_all();
+  const auto ask = [&](std::string_view name, Traffic traffic) {
+    return node.want_of(name, {node.version.manifest(), node.has.encode(), {}, false, false, traffic});
+  };
+  std::vector<Asked> held;
+  for (std::size_t i = 0; i < kUploadsAtOnce; ++i) held.push_back(ask("a", Traffic::ahead));
+  const Asked staging = ask("b", Traffic::staging);
+  const Asked ahead = ask("c", Traffic::ahead);
+  end(held[0], 0);
+  node.sender->run();
+  CHECK(unit_of(ahead));
+  CHECK(!staging->reply);
+  end(held[1], 0);
+  node.sender->run();
+  CHECK(unit_of(staging));
+}
+
 TEST_CASE("a node that claims readers for all its wants does not starve the others") {
   Sending node(2 * kUploadsAtOnce);
   node.bytes.add_all();

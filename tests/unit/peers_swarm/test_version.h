@@ -93,6 +93,7 @@ class TestAnswer final : public Answer {
   Result<WindowRead> read(std::size_t window, std::uint64_t offset, std::shared_ptr<Landing> landing, std::size_t at,
                           std::size_t length) override;
   Status wait(PendingRead& read, std::chrono::milliseconds patience, const OnSign& on_sign) override;
+  Deadline keep_open() override { return {}; }
   // Reads all windows. Returns `head` and their bytes.
   std::vector<std::byte> read_all(std::span<const std::byte> head);
 
