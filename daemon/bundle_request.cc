@@ -61,7 +61,7 @@ Result<BundleImportReport> import_bundle(control::Call& call, const BundleImport
                               return {};
                             }};
   const auto report = import_bundle(target, files, request.options, progress);
-  if (parts.bytes.behind && !request.options.dry_run) parts.bytes.behind->wake();
+  if (!request.options.dry_run) parts.write_behind();
   return report;
 }
 

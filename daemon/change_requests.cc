@@ -29,11 +29,6 @@ namespace {
 constexpr auto kCatchUpMax = std::chrono::seconds(10);  // longest wait for the registry before gc
 constexpr auto kOriginPatience = std::chrono::seconds(10);
 
-// Wakes the write-behind thread: it writes the change to the origin.
-void changed(const DaemonParts& parts) {
-  if (parts.bytes.behind) parts.bytes.behind->wake();
-}
-
 Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonParts& parts) {
   WEFT_CHECK(check_access(parts.config.get()->publish, model_in(request.spec), call.peer(), "tag"));
   const Author by = author_of(call.peer());
@@ -41,7 +36,7 @@ Result<VersionName> tag(control::Call& call, const TagRequest& request, DaemonPa
            change_tag(
                parts.store, request, [&](auto... change) { return parts.registry.set_tag(change..., by); },
                [&](auto... change) { return parts.registry.protect_tag(change..., by); }));
-  changed(parts);
+  parts.write_behind();
   return tagged;
 }
 
@@ -50,7 +45,7 @@ Result<VersionName> note(control::Call& call, const NoteRequest& request, Daemon
   WEFT_TRY(const VersionName described, change_description(parts.store, request, [&](const auto&... change) {
              return parts.registry.describe(change...);
            }));
-  changed(parts);
+  parts.write_behind();
   return described;
 }
 
@@ -92,7 +87,7 @@ Result<RemoveReport> remove(control::Call& call, const RemoveRequest& request, D
     all = hold(parts, versions) == versions.size() && all;
     held.insert(versions.begin(), versions.end());
     auto count = parts.registry.remove_versions(versions, tagged, by);
-    changed(parts);
+    parts.write_behind();
     return count;
   };
   const auto removed = [&](const VersionName& version) -> Status {
@@ -123,7 +118,7 @@ Result<Nothing> undelete(control::Call& call, const UndeleteRequest& request, Da
         model, number, [&](const Digest& manifest) { return is_at_origin(parts, manifest); }, by);
   };
   const auto undeleted = [&](const UndeletedVersion& version) -> Status {
-    changed(parts);
+    parts.write_behind();
     parts.memory.wake();  // its bytes may be in memory alone
     const std::string name = spec_of(version.model, version.number);
     if (const auto row = version_of(parts.store, name); row.ok()) parts.auto_gc.undeleted(row->id);

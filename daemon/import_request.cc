@@ -196,7 +196,7 @@ Result<ImportReport> import(control::Call& call, const ImportRequest& request, D
   options.by = author_of(call.peer());
   WEFT_TRY(ImportReport report, publish(std::move(options), call.peer().uid, std::move(files), progress, parts));
   displace(call, request.options.keep, report, parts);
-  if (parts.bytes.behind) parts.bytes.behind->wake();
+  parts.write_behind();
   return report;
 }
 

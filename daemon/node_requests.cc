@@ -157,7 +157,7 @@ class Drain {
   Status move(const SoleVersion& version) {
     const std::string origin = parts_.config.get()->origin;
     if (!origin.empty() && version.publisher == node_.node) {
-      if (parts_.bytes.behind) parts_.bytes.behind->wake();  // of this node; another one writes by itself
+      parts_.write_behind();  // of this node; another one writes by itself
       to_.insert("the origin");
       return {};
     }

@@ -112,7 +112,7 @@ Result<RestoreReport> restore(control::Call& call, const RestoreRequest& request
   WEFT_TRY(const RestoreReport report, Returning(parts.registry, std::move(found), progress).run());
   WEFT_CHECK(parts.registry.catch_up(Registry::Clock::now() + kRestoreCatchUpMax));
   if (!refused && parts.store.cluster()) WEFT_CHECK(take_over_origin(config->origin, parts.store.cluster()->cluster));
-  if (parts.bytes.behind) parts.bytes.behind->wake();
+  parts.write_behind();
   return report;
 }
 

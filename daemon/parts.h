@@ -45,6 +45,12 @@ struct DaemonParts {
   KeptVersions& kept_versions;
   MountTable& mounts;
   std::uint64_t since_ns = 0;
+
+  // Starts to write what is new, names and bytes, to the origin. Call after each change of names. Without an origin it
+  // has no effect.
+  void write_behind() const {
+    if (bytes.behind) bytes.behind->wake();
+  }
 };
 
 void serve_imports(control::Server& server, DaemonParts& parts);  // import, may_publish

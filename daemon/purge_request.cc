@@ -162,7 +162,7 @@ Result<PurgeReport> purge(control::Call& call, const PurgeRequest& request, Daem
     WEFT_CHECK(check_access(parts.config.get()->remove, model_in(spec), call.peer(), "purge versions of"));
   CallProgress progress(call);
   WEFT_TRY(PurgeReport report, Purging(parts, request, call.peer(), progress).run());
-  if (parts.bytes.behind) parts.bytes.behind->wake();
+  parts.write_behind();
   return report;
 }
 

@@ -33,7 +33,7 @@ Result<ReconcileReport> reconcile(control::Call& call, const ReconcileWish& wish
   request.cancelled = [&progress] { return progress.cancelled(); };
   WEFT_TRY(ReconcileReport report, parts.registry.reconcile(request));
   report.problems.insert(report.problems.end(), found.report.problems.begin(), found.report.problems.end());
-  if (parts.bytes.behind) parts.bytes.behind->wake();
+  parts.write_behind();
   return report;
 }
 

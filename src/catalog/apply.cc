@@ -294,14 +294,30 @@ Status apply_tags(Txn& txn, const TagsEvent& event) {
   return put(txn, Table::models, model->name, *model);
 }
 
+namespace {
+
+// A later removal of a version that is removed.
+Status remove_again(Txn& txn, ModelRow model, VersionRow version, const RemovalEvent& event) {
+  version.removed_ns = event.time_ns;
+  version.lost = event.lost;
+  version.removed_tags = event.tags;
+  WEFT_CHECK(put(txn, Table::versions, key_of(version.id), version));
+  note_change(model, event.time_ns);
+  return put(txn, Table::models, model.name, model);
+}
+
+}  // namespace
+
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
                      std::optional<std::uint64_t> released) {
   WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
   WEFT_TRY(std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal removes from model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || version->removed || version->uid != event.uid)
+  const bool again = version && version->removed && version->removed_ns < event.time_ns;
+  if (!version || (version->removed && !again) || version->uid != event.uid)
     return damaged(txn, fmt::format("the journal removes {}@{}, which is not there", event.model, event.number));
+  if (again) return remove_again(txn, *std::move(model), *std::move(version), event);
   WEFT_CHECK(remove_local(txn, version->id, content, released));
   WEFT_CHECK(remove_architecture(txn, *version));
   WEFT_CHECK(txn.erase(Table::revisions, revision_key(version->model, version->manifest, version->id)));

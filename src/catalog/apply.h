@@ -49,7 +49,8 @@ Status apply_rename(Txn& txn, const RenameEvent& event);
 std::string_view note_name(VersionNote note);  // the note's name in the index (tables.h)
 // Removes a version. `content` is not used if the version is_incomplete() or reaped, or if `released` is 0. The first
 // `released` steps of its content are released and noted (release.h). kAllHeld releases all of them without a
-// note; without a value, the size of the version decides between all and none.
+// note; without a value, the size of the version decides between all and none. A later removal of a removed version
+// only replaces the time, the tags and the reason of the former one.
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
                      std::optional<std::uint64_t> released = {});
 

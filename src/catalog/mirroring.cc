@@ -51,6 +51,20 @@ bool agrees(const MirroredVersion& change, const VersionContent& content) {
          content.views.size() == change.version.tensors && content.kind == change.version.kind;
 }
 
+// Without tags.
+RemovalEvent removal_of(const VersionRow& known, const MirroredVersion& change, std::uint64_t sequence) {
+  RemovalEvent event;
+  event.sequence = sequence;
+  event.model = known.model_name;
+  event.number = known.number;
+  event.time_ns = change.version.removed_ns;
+  event.lost = change.version.lost;
+  event.by = change.removed_by;
+  event.uid = known.uid;
+  event.at = change.at;
+  return event;
+}
+
 }  // namespace
 
 Status Mirroring::take(const MirrorChange& change) {
@@ -100,10 +114,10 @@ Status Mirroring::take(const MirroredVersion& change) {
   if (known && known->manifest != version.manifest)
     return refuse(name, fmt::format("expected the manifest {}, as it is known here, got {}", to_hex(known->manifest),
                                     to_hex(version.manifest)));
-  if (known && known->removed) return version.removed ? Status{} : undelete(*known, change);
+  if (known && known->removed) return version.removed ? remove_later(*known, change) : undelete(*known, change);
   if (known) {
     WEFT_CHECK(describe(*known, version));  // also of a tombstone, which keeps its last message and metrics
-    return version.removed ? remove(*known, change) : Status{};
+    return version.removed ? remove(*known, change) : undelete_later(*known, version.undeleted_ns);
   }
   Status shows = version.removed ? Status{} : check_hides_none(txn_, version.model_name);
   if (!shows.ok() && shows.error().code != Errc::exists) return shows;
@@ -147,6 +161,34 @@ Status Mirroring::undelete(const VersionRow& known, const MirroredVersion& chang
   WEFT_CHECK(apply_undelete(txn_, *event, input));
   WEFT_CHECK(add(*std::move(event)));
   return describe(known, version);
+}
+
+// A version was removed again, or undeleted again, while this store received no changes. The later time has to be
+// known: if the registry loses history once more, it decides against the states of other nodes.
+Status Mirroring::remove_later(const VersionRow& known, const MirroredVersion& change) {
+  if (change.version.removed_ns <= known.removed_ns) return {};
+  WEFT_TRY(const Counters counters, get_counters(txn_));
+  RemovalEvent event = removal_of(known, change, counters.sequence + 1);
+  event.tags = change.tags;
+  WEFT_CHECK(apply_removal(txn_, event, nullptr));
+  return add(std::move(event));
+}
+
+Status Mirroring::undelete_later(const VersionRow& known, std::uint64_t undeleted_ns) {
+  if (undeleted_ns <= known.undeleted_ns) return {};
+  WEFT_TRY(const Counters counters, get_counters(txn_));
+  WEFT_TRY(const LocalRow local, need_row<LocalRow>(txn_, Table::locals, key_of(known.id)));
+  UndeleteEvent event;
+  event.sequence = counters.sequence + 1;
+  event.model = known.model_name;
+  event.number = known.number;
+  event.uid = known.uid;
+  event.time_ns = undeleted_ns;
+  event.local.ino_base = local.ino_base;
+  event.local.ino_count = local.ino_count;
+  WEFT_TRY(event.bare, is_incomplete(txn_, known.id));
+  WEFT_CHECK(apply_undelete(txn_, event, {}));
+  return add(std::move(event));
 }
 
 // The registry has one state of message and metrics, and the later of two states is true.
@@ -269,15 +311,7 @@ Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change)
     return refuse(name_of(known.model_name, known.number),
                   "it is removed, but its manifest cannot be read, so its content is unknown; run `weft fsck`");
   WEFT_TRY(Counters counters, get_counters(txn_));
-  RemovalEvent event;
-  event.sequence = counters.sequence + 1;
-  event.model = known.model_name;
-  event.number = known.number;
-  event.time_ns = change.version.removed_ns;
-  event.lost = change.version.lost;
-  event.by = change.removed_by;
-  event.uid = known.uid;
-  event.at = change.at;
+  RemovalEvent event = removal_of(known, change, counters.sequence + 1);
   WEFT_TRY(const std::vector<std::string> tags, tags_of(txn_, known.model, known.number));
   std::set<std::string> all(tags.begin(), tags.end());
   all.insert(change.tags.begin(), change.tags.end());

@@ -41,6 +41,8 @@ class Mirroring {
   Status note_memory(const VersionRow& version, bool in_memory);
   Status describe(const VersionRow& known, const VersionRow& change);
   Status undelete(const VersionRow& known, const MirroredVersion& change);
+  Status remove_later(const VersionRow& known, const MirroredVersion& change);
+  Status undelete_later(const VersionRow& known, std::uint64_t undeleted_ns);
   Result<std::optional<VersionRow>> renumber(const ModelRow& model, const MirroredVersion& change);
   Status check_version(const MirroredVersion& change) const;
   Status publish(const MirroredVersion& change);

@@ -139,8 +139,13 @@ Status apply_undelete(Txn& txn, const UndeleteEvent& event, const PublishInput& 
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
   if (!model) return damaged(txn, fmt::format("the journal undeletes of model {}, which is not there", event.model));
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || !version->removed || version->uid != event.uid)
+  const bool again = version && !version->removed && version->undeleted_ns < event.time_ns;
+  if (!version || (!version->removed && !again) || version->uid != event.uid)
     return damaged(txn, fmt::format("the journal undeletes {}@{}, which is not removed", event.model, event.number));
+  if (again) {
+    version->undeleted_ns = event.time_ns;
+    return put(txn, Table::versions, key_of(version->id), *version);
+  }
   version->removed = false;
   version->removed_ns = version->died = 0;
   version->lost.clear();

@@ -18,8 +18,8 @@ namespace weft {
 // cannot be read, or does not fit the index.
 Result<UndeleteEvent> plan_undelete(Txn& txn, const VersionRow& version, const VersionContent* content,
                                     std::uint64_t tree_nodes, std::uint64_t time_ns);
-// `input.reaped`: the version is removed again later, and gc has released its content. Without content the version is
-// bare, whatever the event says.
+// An undelete of a live version only has a later time. `input.reaped`: the version is removed again later, and gc has
+// released its content. Without content the version is bare, whatever the event says.
 Status apply_undelete(Txn& txn, const UndeleteEvent& event, const PublishInput& input);
 
 }  // namespace weft

@@ -35,13 +35,8 @@ class OriginCollecting {
     if (options_.dry_run) {
       report_.packs_rewritten = rewrites_.wanted();
     } else {
-      WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
-      if (!dead_.packs.empty() || !dead_.manifests.empty() || !rewrites_.moves().empty()) {
-        WEFT_CHECK(announce());
-        WEFT_CHECK(move());
-        WEFT_CHECK(needs_.read_again());
-        WEFT_CHECK(spare_needed());
-      }
+      if (!dead_.packs.empty() && rewrites_.wanted() > 0) WEFT_CHECK(free_before_copies());
+      WEFT_CHECK(announce_and_move());
     }
     WEFT_CHECK(remove_files());
     WEFT_TRY(report_.unfinished_freed,
@@ -65,12 +60,34 @@ class OriginCollecting {
     return origin_.know_freed(latest.sequence);
   }
 
+  // Copies need space: the packs without a needed blob go first.
+  Status free_before_copies() {
+    WEFT_CHECK(announce());
+    WEFT_CHECK(needs_.read_again());
+    WEFT_CHECK(spare_needed());
+    WEFT_CHECK(remove_files());
+    dead_ = {};
+    return {};
+  }
+
+  Status announce_and_move() {
+    copies_ = true;
+    WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
+    if (dead_.packs.empty() && dead_.manifests.empty() && rewrites_.moves().empty() && orphans().empty()) return {};
+    WEFT_CHECK(announce());
+    WEFT_CHECK(move());
+    WEFT_CHECK(needs_.read_again());
+    return spare_needed();
+  }
+
   Status find_dead() {
     WEFT_CHECK(find_dead_manifests("manifests"));
     WEFT_CHECK(find_dead_manifests("places"));
     progress_.phase("reading tables of contents");
     WEFT_TRY(const auto packs, origin_.packs());
-    std::set<PackId> present(packs.begin(), packs.end());
+    const std::set<PackId> present(packs.begin(), packs.end());
+    // A repair that brings back a lost pack writes another one before places name it.
+    no_pack_lost_ = std::ranges::includes(present, needed_.packs());
     for (const PackId pack : packs) {
       WEFT_CHECK(check_cancelled(progress_));
       WEFT_CHECK(judge(pack));
@@ -110,11 +127,29 @@ class OriginCollecting {
     ++report_.packs;
     if (needed && listed_before_.contains(pack) && !needed_.packs().contains(pack)) ++report_.packs_spared;
     if (options_.blobs && !purged_packs_.contains(pack)) return {};
-    report_.dead_bytes += read ? bytes : dead_bytes;
+    const bool orphan = needed && is_orphan(pack, blobs);
+    report_.dead_bytes += read || orphan ? bytes : dead_bytes;
+    if (orphan) unnamed_.emplace(pack, std::move(blobs));
     const bool all = options_.all || options_.blobs;
     if (needed_.packs().contains(pack) && (all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
       rewrites_.add(pack, dead_bytes);
     return {};
+  }
+
+  // True if no places lead to a pack, or will: a collection that was stopped has left a copy, or two nodes have staged
+  // equal blobs at once. The blobs that versions need are in other packs.
+  bool is_orphan(PackId pack, const std::vector<ContentId>& blobs) const {
+    return no_pack_lost_ && !needed_.packs().contains(pack) && !listed_before_.contains(pack) &&
+           !needed_.may_place_in(blobs);
+  }
+
+  // Returns the orphans of find_dead() that the rewrites do not continue with. From this collection on a list names
+  // them, as it names rewritten packs, so that no writer relies on them. They go after the same time for readers.
+  std::vector<PackId> orphans() const {
+    std::vector<PackId> all;
+    for (const auto& [pack, blobs] : unnamed_)
+      if (copies_ && !rewrites_.is_copy(pack)) all.push_back(pack);
+    return all;
   }
 
   // True if readers may still use a pack that was rewritten.
@@ -151,6 +186,10 @@ class OriginCollecting {
       packs.insert(pack);
       rewritten[pack] = now_ns_;
     }
+    for (const PackId pack : orphans()) {
+      packs.insert(pack);
+      rewritten[pack] = now_ns_;
+    }
     for (const auto& [digest, names] : dead_.manifests) {
       std::uint64_t& count = manifests[digest];
       count = std::max(count, names);
@@ -168,7 +207,7 @@ class OriginCollecting {
     for (unsigned tries = 1;; ++tries) {
       const OriginCollection latest = order_.latest();
       WEFT_CHECK(follow(latest));
-      WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
+      if (copies_) WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
       FreedFiles freed = list(origin_.freed().sequence + 1);
       Status done = put_freed(directory_, freed);
       if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, needs_.horizon_ns()});
@@ -180,8 +219,17 @@ class OriginCollecting {
     }
   }
 
-  // Places lead to the copies from now on. Without a time for readers, the old packs go too.
+  // Places lead to the copies from now on. Without a time for readers, the old packs and the orphans go too.
   Status move() {
+    for (const PackId pack : orphans()) {
+      listed_before_.insert(pack);
+      if (options_.reading_ns != 0) continue;
+      --report_.packs;
+      std::uint64_t bytes = 0;
+      for (const ContentId& id : unnamed_.at(pack)) bytes += id.length;
+      report_.dead_bytes -= std::min(report_.dead_bytes, bytes);
+      add_dead(pack, unnamed_.at(pack));
+    }
     WEFT_TRY(const bool moved, rewrites_.move());
     if (!moved) return report_.packs_spared += rewrites_.packs().size(), Status{};
     for (const auto& [old, copy] : rewrites_.packs()) {
@@ -255,8 +303,11 @@ class OriginCollecting {
   OriginGcReport report_;
   VersionNeeds needs_{origin_, order_, options_, progress_};
   NeededFiles& needed_ = needs_.files();
-  std::set<PackId> listed_before_;  // packs that an earlier list names
-  std::set<PackId> purged_packs_;   // packs with a blob of the options
+  std::set<PackId> listed_before_;                    // packs that an earlier list names
+  std::set<PackId> purged_packs_;                     // packs with a blob of the options
+  std::map<PackId, std::vector<ContentId>> unnamed_;  // orphans, with their blobs
+  bool no_pack_lost_ = false;                         // each pack that places name is there
+  bool copies_ = false;                               // the lists of this collection name rewritten packs and orphans
   Dead dead_;
   PackRewrites rewrites_{origin_, [this](const ContentId& id) { return needed_.has_blob(id); }, progress_};
 };

@@ -6,11 +6,13 @@
 //      registry has lost history: nothing is freed.
 //   2. Finds the dead files: packs without a blob, and manifests, of a version that needs its content. Those are the
 //      live versions and the ones that were removed after the horizon, the present time less the grace period.
+//      A pack with needed blobs to which no places lead, or will, is an orphan: a copy that a collection has left when
+//      it was stopped. If there are dead packs, steps 3 to 5 run for them alone first, so that copies have space.
 //   3. Copies the needed blobs of packs that are partly dead (rewrite.h). Writes the names of all these files to a new
 //      list, freed/<sequence>. The list repeats the names of earlier lists.
 //   4. The registry announces the sequence and the horizon. Places lead to the copies now.
-//   5. Reads the registry again, and deletes the listed files that no version needs now. Rewritten packs, and the
-//      former names of their manifests, stay for the grace period, because readers may use them.
+//   5. Reads the registry again, and deletes the listed files that no version needs now. Rewritten packs, orphans,
+//      and the former names of their manifests, stay for the grace period, because readers may use them.
 //
 // Stage-outs. A node stages a version after its mirror shows the version's publish. If the announcement came before the
 // publish, the node knows the announcement, and does not write before it has read the list. It relies on no listed

@@ -178,7 +178,7 @@ class NameReading {
     }
   }
 
-  // Keeps the first of the removals after the last undelete.
+  // Keeps the last of the removals, if the last undelete is earlier.
   void remove() {
     for (const auto& [identity, undelete] : undeleted_) {
       const auto version = versions_.find(identity);
@@ -189,10 +189,8 @@ class NameReading {
     }
     for (const auto& [identity, removals] : removed_) {
       const auto undeleted = undeleted_.find(identity);
-      const auto first =
-          undeleted == undeleted_.end() ? removals.begin() : removals.upper_bound(undeleted->second.time_ns);
-      if (first == removals.end()) continue;
-      const MirroredRemoval& removal = first->second;
+      const MirroredRemoval& removal = removals.rbegin()->second;
+      if (undeleted != undeleted_.end() && removal.time_ns <= undeleted->second.time_ns) continue;
       auto [at, fresh] = versions_.try_emplace(identity);
       VersionRow& row = at->second;
       if (fresh) {

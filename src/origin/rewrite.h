@@ -12,6 +12,7 @@
 // order; and the places that the later one writes lead to no pack that the earlier one may delete.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,6 +48,9 @@ class PackRewrites {
   Result<bool> move() const;
 
   const std::map<PackId, PackId>& packs() const { return packs_; }  // old pack -> new one
+  bool is_copy(PackId pack) const {
+    return std::ranges::any_of(packs_, [pack](const auto& one) { return one.second == pack; });
+  }
   std::uint64_t dead_bytes(PackId old) const {
     const auto at = wanted_.find(old);
     return at == wanted_.end() ? 0 : at->second;

@@ -41,7 +41,7 @@ void Lacking::leave_out(const Impossible& impossible) {
 RegistryCompare::Has RegistryCompare::compare_state(const VersionRow& row, const MirroredVersion& said,
                                                     RegistryList::Item& item) {
   const VersionRow& there = said.version;
-  const bool same_state = row.removed == there.removed || is_decided_later(row, there);
+  const bool same_state = !is_decided_later(there, row);
   const bool same_text = there.removed || row.described_ns >= there.described_ns;
   item.here = there.removed;
   item.known = item.moves == 0 && same_state && same_text;

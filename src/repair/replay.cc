@@ -191,10 +191,10 @@ Status JournalReplay::replay(Txn& txn, const RemovalEvent& event, Content /*cont
   WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model->id, event.number));
   WEFT_TRY(const bool incomplete, version ? is_incomplete(txn, version->id) : Result<bool>(false));
   std::optional<VersionContent> read;
-  if (version && !incomplete && !is_reaped(input_, survey_, *version)) {
+  if (version && !version->removed && !incomplete && !is_reaped(input_, survey_, *version)) {
     WEFT_TRY(read, content_of(*version, found));
   }
-  ++found.removed;
+  if (!version || !version->removed) ++found.removed;
   const bool last = !version || survey_.later_undeletes(*version).empty();
   const std::uint64_t released = last && read && input_.released ? input_.released(version->id) : kAllHeld;
   return apply_removal(txn, event, read ? &*read : nullptr, released);
@@ -228,14 +228,15 @@ Status JournalReplay::replay(Txn& txn, const RenameEvent& event, Content /*conte
   return !model && survey_.any_loss() ? Status{} : apply_rename(txn, event);
 }
 
-// Without the record of the removal, the version has stayed live. Like a publish, leaves out content that is released
-// later.
+// An undelete of a live version has only a later time, unless the record of the removal is lost. Like a publish, leaves
+// out content that is released later.
 Status JournalReplay::replay(Txn& txn, const UndeleteEvent& event, Content content, Found& found) {
   WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
   if (survey_.is_lost(model, event.number)) return {};
   if (!model) return Error{Errc::corrupt, fmt::format("undelete of {}@{}: no such model", event.model, event.number)};
   WEFT_TRY(std::optional<VersionRow> version, find_version(txn, model->id, event.number));
-  if (!version || !version->removed) return {};
+  if (!version) return {};
+  if (!version->removed) return version->undeleted_ns < event.time_ns ? apply_undelete(txn, event, {}) : Status{};
   ++found.published;
   version->undeleted_ns = event.time_ns;
   PublishInput input;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "../unit/store/index_support.h"
 #include "base/sha256.h"
@@ -29,8 +30,10 @@ struct Loss {
   std::unique_ptr<ClusterNode> node(const std::string& name) {
     return std::make_unique<ClusterNode>(dir / name, options);
   }
-  template <class Lost, class GoesOn>
-  void lose(const Lost& lost, const GoesOn& goes_on) {
+  // `third` is a further history: neither node sees it.
+  void lose(
+      const std::function<void(RegistryNode&)>& lost, const std::function<void(RegistryNode&)>& goes_on,
+      const std::function<void()>& third = [] {}) {
     for (auto* node : {&knows, &late}) must((*node)->registry().catch_up(deadline()));
     knows.reset();
     late.reset();
@@ -39,6 +42,8 @@ struct Loss {
     goes_on(*late);
     late.reset();
     etcd.save("without the loss");
+    etcd.set_back("common");
+    third();
     etcd.set_back("common");
     knows = node("knows");
     lost(*knows);
@@ -129,6 +134,67 @@ TEST_CASE("reconcile: a version that was undeleted in the lost history and purge
     CHECK(eventually([&] { return row_of(*node, "m", 1).removed; }));
     CHECK(eventually([&] { return node->registry().purged().size() == 1; }));
   }
+}
+
+// Three histories of m@1: "late" undeletes it, then "old" removes it, and then "knows" undeletes it. The first loss
+// leaves the first history, to which "knows" adds the third. The second loss leaves the second history.
+TEST_CASE("reconcile: the later of two undeletes counts also if the registry loses history twice") {
+  Loss loss;
+  auto old = loss.node("old");
+  must(publish(*loss.knows, "m", {1}));
+  for (ClusterNode* node : {loss.knows.get(), loss.late.get(), old.get()})
+    must(node->registry().catch_up(Loss::deadline()));
+  old.reset();
+  const auto undelete = [](RegistryNode& node) {
+    REQUIRE(remove_version(node.registry(), "m", 1).ok());
+    REQUIRE(node.registry().undelete("m", 1, [](const Digest&) { return true; }, {}).ok());
+  };
+  loss.lose(undelete, undelete, [&] {
+    old = loss.node("old");
+    REQUIRE(remove_version(old->registry(), "m", 1).ok());
+    old.reset();
+    loss.etcd.save("removed");
+  });
+  CHECK(loss.reconcile().problems.empty());
+  const std::uint64_t undeleted_ns = row_of(*loss.knows, "m", 1).undeleted_ns;
+  CHECK(eventually([&] { return row_of(*loss.late, "m", 1).undeleted_ns == undeleted_ns; }));
+  loss.knows.reset();
+  loss.late.reset();
+  loss.etcd.set_back("removed");
+  loss.late = loss.node("late");
+  old = loss.node("old");
+  CHECK(loss.reconcile().problems.empty());
+  for (ClusterNode* node : {loss.late.get(), old.get()})
+    CHECK(eventually([&] { return !row_of(*node, "m", 1).removed; }));
+}
+
+// As above, with removals and undeletes exchanged.
+TEST_CASE("reconcile: the later of two removals counts also if the registry loses history twice") {
+  Loss loss;
+  auto old = loss.node("old");
+  must(publish(*loss.knows, "m", {1}));
+  for (ClusterNode* node : {loss.knows.get(), loss.late.get(), old.get()})
+    must(node->registry().catch_up(Loss::deadline()));
+  old.reset();
+  const auto remove = [](RegistryNode& node) { REQUIRE(remove_version(node.registry(), "m", 1).ok()); };
+  loss.lose(remove, remove, [&] {
+    old = loss.node("old");
+    remove(*old);
+    REQUIRE(old->registry().undelete("m", 1, [](const Digest&) { return true; }, {}).ok());
+    old.reset();
+    loss.etcd.save("undeleted");
+  });
+  CHECK(loss.reconcile().problems.empty());
+  const std::uint64_t removed_ns = row_of(*loss.knows, "m", 1).removed_ns;
+  CHECK(eventually([&] { return row_of(*loss.late, "m", 1).removed_ns == removed_ns; }));
+  loss.knows.reset();
+  loss.late.reset();
+  loss.etcd.set_back("undeleted");
+  loss.late = loss.node("late");
+  old = loss.node("old");
+  CHECK(loss.reconcile().problems.empty());
+  for (ClusterNode* node : {loss.late.get(), old.get()})
+    CHECK(eventually([&] { return row_of(*node, "m", 1).removed; }));
 }
 
 TEST_CASE("reconcile: a lost purge of a version that is live again is reported, once") {

@@ -27,7 +27,7 @@ class SafePath;  // os/safe_path.h
 
 // The present state of a version. If it was removed, `version.removed` is set, also for a version that this store has
 // not. If this store has a live version as removed, and `version.undeleted_ns` is later than that removal, the version
-// is live again.
+// is live again. If the states are equal, the later time counts.
 struct MirroredVersion {
   VersionRow version;             // named by model_name and number; id, model, born, died, and parents' ids are ignored
   std::uint64_t tree_nodes = 0;   // inode numbers to reserve

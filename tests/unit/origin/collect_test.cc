@@ -72,6 +72,30 @@ struct Collected final : CollectionOrder {
                                  {"both", "F32", {64, 64}, random_bytes(16384, 2000)}}));
     return publish_files(name);
   }
+  // Publishes and stages a model of these tensors, which are numbers.
+  VersionRow stage_tensors(const std::string& name, const std::vector<unsigned>& tensors) {
+    std::vector<NamedTensor> all;
+    for (const unsigned one : tensors)
+      all.push_back({"t" + std::to_string(one), "F32", {64, 64}, random_bytes(16384, 3000 + one)});
+    write_file(node.dir / name + "/model.safetensors", safetensors_file(all));
+    const VersionRow row = publish_files(name);
+    stage(row);
+    return row;
+  }
+  std::set<ContentId> blobs_of(const VersionRow& row) const {
+    const auto manifest = node.store->open_manifest(row.manifest);
+    const auto decoded = decode_manifest((*manifest)->bytes());
+    std::set<ContentId> blobs;
+    for (const File& file : decoded->files)
+      for (const Extent& extent : file.extents) blobs.insert(extent.id);
+    return blobs;
+  }
+  bool any_pack_has(const ContentId& id) const {
+    for (const PackId pack : must(open().packs()))
+      if (std::ranges::any_of(must(open().toc(pack)).entries, [&](const PackEntry& one) { return one.id == id; }))
+        return true;
+    return false;
+  }
   VersionRow publish_files(const std::string& name) {
     rows.push_back(node.publish({node.dir / name}, name).outcome.version);
     return rows.back();
@@ -273,6 +297,59 @@ TEST_CASE("a rewrite that is stopped anywhere loses nothing, and the next collec
     CHECK(test.files("manifests") == 1);
     CHECK(test.open().holds(derived.manifest));
   }
+}
+
+// The pack of base has three tensors, of which the copy of the stopped collection has two, and the last version needs
+// one.
+TEST_CASE("a copy that a collection left when it was stopped goes, although a version needs its blobs") {
+  enum class Then : std::uint8_t { at_once, with_grace, purge };
+  for (const Then then : {Then::at_once, Then::with_grace, Then::purge})
+    for (int steps = 0, ended = 0; ended == 0; ++steps) {
+      REQUIRE(steps < 300);
+      Collected test;
+      const VersionRow base = test.stage_tensors("base", {1, 2, 3});
+      const VersionRow middle = test.stage_tensors("middle", {1, 2, 4});
+      const VersionRow last = test.stage_tensors("last", {1, 5});
+      test.remove(base);
+      StopAfter stopped(steps);
+      ended = collect_origin(test.open(), test, {kNow, {}, false}, stopped).ok() ? 1 : 0;
+      test.remove(middle);
+      std::set<ContentId> dead = test.blobs_of(middle);
+      for (const ContentId& id : test.blobs_of(last)) dead.erase(id);
+      if (then == Then::with_grace) REQUIRE(test.collect_for(3'600'000'000'000).ok());
+      if (then == Then::purge) {
+        OriginGcOptions options{kNow};
+        options.blobs = dead;
+        REQUIRE(collect_origin(test.open(), test, options, no_progress()).ok());
+      }
+      CHECK(test.is_whole(last));
+      if (then != Then::purge) REQUIRE(test.collect().ok());
+      for (const ContentId& id : dead) CHECK_FALSE(test.any_pack_has(id));
+      CHECK(test.is_whole(last));
+      REQUIRE(test.collect().ok());
+      CHECK(test.is_whole(last));
+      CHECK(test.files("packs") == 4);
+      CHECK(test.files("places") == 1);
+      CHECK(test.open().holds(last.manifest));
+    }
+}
+
+TEST_CASE("a collection deletes dead packs before it copies the needed blobs of others") {
+  Collected test;
+  const VersionRow base = test.stage_tensors("base", {1, 2, 3});
+  const VersionRow derived = test.stage_tensors("derived", {1, 4});
+  const VersionRow unlike = test.stage_tensors("unlike", {5, 6});
+  test.remove(base);
+  test.remove(unlike);
+  std::vector<std::size_t> files;  // at each announcement
+  test.after_announcement = [&] { files.push_back(test.files("packs")); };
+  const auto done = test.collect();
+  REQUIRE(done.ok());
+  CHECK(files == std::vector<std::size_t>{6, 6});  // the second time two of them are the copy
+  CHECK(done->packs_freed == 1);
+  CHECK(done->packs_rewritten == 1);
+  CHECK(test.files("packs") == 4);
+  CHECK(test.is_whole(derived));
 }
 
 TEST_CASE("collections that rewrite the same pack at once lose nothing") {
