@@ -31,6 +31,7 @@ constexpr std::size_t kLinesMax = 200;  // lines of each list in the answer
 const std::string& model_of(const MirrorChange& change) {
   if (const auto* version = std::get_if<MirroredVersion>(&change)) return version->version.model_name;
   if (const auto* tag = std::get_if<MirroredTag>(&change)) return tag->model;
+  if (const auto* purge = std::get_if<MirroredPurge>(&change)) return purge->model;
   return std::get<MirroredMemory>(change).model;
 }
 

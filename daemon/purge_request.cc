@@ -114,7 +114,7 @@ class Purging {
     if (!row.removed)
       WEFT_CHECK(parts_.registry.remove_versions(std::span(&name, 1),
                                                  request_.force ? Tagged::removed : Tagged::refused, by_, row.uid));
-    Status purged = parts_.store.cluster() ? parts_.registry.purge({name, row.uid}) : Status{};
+    Status purged = parts_.store.cluster() ? parts_.registry.purge({name, row.uid, 0, by_}) : Status{};
     if (purged.ok() || !row.removed) audit(purged.ok() ? "purge" : "remove", spec_of(row), user_);
     return purged;
   }

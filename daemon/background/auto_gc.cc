@@ -119,11 +119,13 @@ Result<Worker::Pause> AutoGc::round() {
 // A version that is unknown here or was freed has no content on this node. A live one is about to be removed.
 Result<std::vector<VersionId>> PurgedVersions::unfreed() {
   std::vector<VersionId> ids;
-  for (const auto& [name, uid] : registry_.purged()) {
+  for (const PurgedVersion& purged : registry_.purged()) {
+    const auto& [model_name, number] = purged.name;
+    const Uuid& uid = purged.uid;
     if (freed_.contains(uid)) continue;
     WEFT_TRY(const auto snapshot, store_.snapshot());
-    const auto model = snapshot->model(name.model);
-    const auto row = model.ok() ? snapshot->version(model->id, name.number) : Result<VersionRow>(model.error());
+    const auto model = snapshot->model(model_name);
+    const auto row = model.ok() ? snapshot->version(model->id, number) : Result<VersionRow>(model.error());
     if (row.ok() && row->uid == uid && !row->removed) continue;
     WEFT_TRY(const bool waits, row.ok() && row->uid == uid ? lists_version(*snapshot, &Snapshot::unreaped, row->id)
                                                            : Result<bool>(false));

@@ -53,6 +53,7 @@ class LastChanges {
       case EventKind::note:
       case EventKind::memory:
       case EventKind::durable:
+      case EventKind::purge:
         return;
     }
   }

@@ -265,6 +265,7 @@ Status Planner::add(const AnnouncedChange& change) {
     case ModelEvent::Kind::note:
     case ModelEvent::Kind::memory:
     case ModelEvent::Kind::durable:
+    case ModelEvent::Kind::purge:
     case ModelEvent::Kind::rename:
     case ModelEvent::Kind::restart:
       return {};

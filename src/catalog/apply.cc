@@ -232,6 +232,15 @@ Status apply_description(Txn& txn, const DescriptionEvent& event) {
   return put(txn, Table::models, model->name, *model);
 }
 
+Status apply_purge(Txn& txn, const PurgeEvent& event) {
+  WEFT_CHECK(count_sequence(txn, event.sequence, event.revision));
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  if (!model) return damaged(txn, fmt::format("the journal purges of model {}, which is not there", event.model));
+  WEFT_TRY(const std::optional<VersionRow> version, find_version(txn, model->id, event.number));
+  if (!version || !version->removed || version->uid != event.uid) return {};
+  return set_purged(txn, version->id, event.time_ns);
+}
+
 Status apply_rename(Txn& txn, const RenameEvent& event) {
   WEFT_CHECK(count_sequence(txn, event.sequence));
   WEFT_CHECK(count_inos(txn, event.directories));

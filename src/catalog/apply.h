@@ -54,6 +54,7 @@ std::string_view note_name(VersionNote note);  // the note's name in the index (
 Status apply_removal(Txn& txn, const RemovalEvent& event, const VersionContent* content,
                      std::optional<std::uint64_t> released = {});
 
+Status apply_purge(Txn& txn, const PurgeEvent& event);  // no effect on a live version
 // Applies the decisions of a rebuild: raises the counters above every number that may have been used.
 Status apply_repair(Txn& txn, const RepairEvent& event);
 Status raise_counters(Txn& txn, const Counters& floors);  // raises the next numbers to at least these

@@ -301,6 +301,21 @@ Status Mirroring::take(const MirroredMemory& change) {
   return is_it ? note_memory(*version, change.in_memory) : Status{};
 }
 
+Status Mirroring::take(const MirroredPurge& change) {
+  if (Status status = check_key_name(change.model); !status.ok())
+    return refuse(name_of(change.model, change.number), status.error().message);
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn_, change.model));
+  if (!model) return {};
+  WEFT_TRY(const std::optional<VersionRow> version, find_version(txn_, model->id, change.number));
+  if (!version || !version->removed || version->uid != change.uid) return {};
+  WEFT_TRY(const bool known, has_note(txn_, kPurged, version->id));
+  if (known) return {};
+  WEFT_TRY(const Counters counters, get_counters(txn_));
+  PurgeEvent event{counters.sequence + 1, model->name, change.number, change.time_ns, 0, change.by, change.uid};
+  WEFT_CHECK(apply_purge(txn_, event));
+  return add(std::move(event));
+}
+
 // A removal before the last undelete was received again.
 Status Mirroring::remove(const VersionRow& known, const MirroredVersion& change) {
   if (change.version.removed_ns < known.undeleted_ns) return {};

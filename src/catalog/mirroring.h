@@ -38,6 +38,7 @@ class Mirroring {
   Status take(const MirroredTag& change);
   Status take(const MirroredMemory& change);
   Result<std::optional<VersionRow>> live(const std::string& model_name, std::uint64_t number);
+  Status take(const MirroredPurge& change);
   Status note_memory(const VersionRow& version, bool in_memory);
   Status describe(const VersionRow& known, const VersionRow& change);
   Status undelete(const VersionRow& known, const MirroredVersion& change);

@@ -146,6 +146,7 @@ Status apply_undelete(Txn& txn, const UndeleteEvent& event, const PublishInput& 
     version->undeleted_ns = event.time_ns;
     return put(txn, Table::versions, key_of(version->id), *version);
   }
+  WEFT_CHECK(clear_purged(txn, version->id));
   version->removed = false;
   version->removed_ns = version->died = 0;
   version->lost.clear();

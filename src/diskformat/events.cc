@@ -134,6 +134,15 @@ void fields(F& f, Placed<RenumberEvent>& m) {
 }
 
 template <class F>
+void fields(F& f, Placed<PurgeEvent>& m) {
+  using T = records::Purge;
+  PurgeEvent& event = m.event;
+  f(T::VT_SEQUENCE, event.sequence)(T::VT_MODEL_NAME, event.model)(T::VT_NUMBER, event.number);
+  f(T::VT_TIME_NS, event.time_ns)(T::VT_PLACE, m.place)(T::VT_REVISION, event.revision)(T::VT_UID, event.uid);
+  f.text_if_any(T::VT_USER, event.by.user).text_if_any(T::VT_NODE, event.by.node);
+}
+
+template <class F>
 void fields(F& f, Placed<RepairEvent>& m) {
   using T = records::Repair;
   RepairEvent& event = m.event;
@@ -220,6 +229,10 @@ bool plausible(const RenumberEvent& event) {
   return event.number > 0 && event.to > 0 && event.to <= limits::kVersionNumberMax && event.number != event.to;
 }
 
+bool plausible(const PurgeEvent& event) {
+  return event.number > 0 && event.number <= limits::kVersionNumberMax && event.time_ns <= limits::kTimeNsMax;
+}
+
 bool plausible(const RepairEvent& event) {
   auto possible = [](const NumberFloor& floor) { return floor.next_number <= limits::kVersionNumberMax; };
   const Counters& counters = event.counters;
@@ -238,9 +251,10 @@ Result<PlacedEvent> decode(std::span<const std::byte> payload, std::string_view 
 }
 
 RecordKind kind_of(const Event& event) {
-  constexpr RecordKind kKinds[] = {
-      RecordKind::publish, RecordKind::tags,        RecordKind::removal, RecordKind::repair,   RecordKind::adoption,
-      RecordKind::note,    RecordKind::description, RecordKind::rename,  RecordKind::undelete, RecordKind::renumber};
+  constexpr RecordKind kKinds[] = {RecordKind::publish,     RecordKind::tags,     RecordKind::removal,
+                                   RecordKind::repair,      RecordKind::adoption, RecordKind::note,
+                                   RecordKind::description, RecordKind::rename,   RecordKind::undelete,
+                                   RecordKind::renumber,    RecordKind::purge};
   static_assert(std::size(kKinds) == std::variant_size_v<Event>);
   return kKinds[event.index()];
 }
@@ -295,6 +309,9 @@ struct EventText {
   std::string operator()(const RenumberEvent& event) const {
     return fmt::format("new number {} of {}@{}", event.to, event.model, event.number);
   }
+  std::string operator()(const PurgeEvent& event) const {
+    return fmt::format("purge of {}@{}", event.model, event.number);
+  }
 };
 
 }  // namespace
@@ -338,6 +355,8 @@ Result<PlacedEvent> decode_event(std::span<const std::byte> record, std::string_
       return decode<records::Undelete, UndeleteEvent>(payload, where, "an undelete");
     case RecordKind::renumber:
       return decode<records::Renumber, RenumberEvent>(payload, where, "a new number");
+    case RecordKind::purge:
+      return decode<records::Purge, PurgeEvent>(payload, where, "a purge");
     default:
       return Error{Errc::unsupported,
                    fmt::format("{}: another version of weft wrote this: expected a kind of event that is known, got {}",

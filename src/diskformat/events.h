@@ -142,6 +142,17 @@ struct RenumberEvent {
   Uuid uid = {};
 };
 
+// A removed version was purged.
+struct PurgeEvent {
+  std::uint64_t sequence = 0;
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;
+  std::uint64_t revision = 0;
+  Author by = {};
+  Uuid uid = {};
+};
+
 // Smallest number for the next version of a model.
 struct NumberFloor {
   std::string model;
@@ -159,7 +170,7 @@ struct RepairEvent {
 };
 
 using Event = std::variant<PublishEvent, TagsEvent, RemovalEvent, RepairEvent, AdoptionEvent, NoteEvent,
-                           DescriptionEvent, RenameEvent, UndeleteEvent, RenumberEvent>;
+                           DescriptionEvent, RenameEvent, UndeleteEvent, RenumberEvent, PurgeEvent>;
 
 // Returns the record of an event for offset `place` of the journal. A reader of the journal ignores it anywhere else.
 std::vector<std::byte> encode_event(const Event& event, std::uint64_t place);

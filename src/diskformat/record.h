@@ -19,7 +19,7 @@ namespace weft {
 
 inline constexpr std::size_t kRecordHeader = 16;    // bytes
 inline constexpr std::uint16_t kRecordVersion = 1;  // format version of a record; readers reject all others
-inline constexpr std::uint32_t kStoreFormat = 20;   // format of the whole store, in STORE/weft-store
+inline constexpr std::uint32_t kStoreFormat = 21;   // format of the whole store, in STORE/weft-store
 
 // Stored: never renumber, only append.
 enum class RecordKind : std::uint16_t {
@@ -46,6 +46,7 @@ enum class RecordKind : std::uint16_t {
   rename = 23,
   undelete = 24,
   renumber = 25,
+  purge = 26,
   counters = 32,  // index
   model,
   model_name,
@@ -73,6 +74,7 @@ enum class RecordKind : std::uint16_t {
   registry_claim,
   registry_node,
   registry_collection,
+  registry_purge,
 };
 
 // Returns a whole record. `seed` is the hash of the table and key that the record is bound to; 0: it is not bound.

@@ -42,6 +42,8 @@ ModelEvent::Kind kind_of(const Commit& commit) {
       return commit.lost.empty() ? ModelEvent::Kind::remove : ModelEvent::Kind::lost;
     case Commit::Kind::rename:
       return ModelEvent::Kind::rename;
+    case Commit::Kind::purge:
+      return ModelEvent::Kind::purge;
     case Commit::Kind::publish:
     case Commit::Kind::tags:
       break;
@@ -88,6 +90,8 @@ std::string_view name_of(ModelEvent::Kind kind) {
       return "lost";
     case ModelEvent::Kind::rename:
       return "rename";
+    case ModelEvent::Kind::purge:
+      return "purge";
     case ModelEvent::Kind::restart:
       return "restart";
   }
@@ -116,8 +120,10 @@ void write_event(JsonWriter& json, const ModelEvent& event) {
   if (has_tags(event.kind)) {
     json.key("tags").begin_array();
     for (const std::string& tag : event.tags) json.value(tag);
-    json.end_array().member("user", event.by.user).member("node", event.by.node);
+    json.end_array();
   }
+  if (has_tags(event.kind) || event.kind == ModelEvent::Kind::purge)
+    json.member("user", event.by.user).member("node", event.by.node);
   if (event.kind == ModelEvent::Kind::publish) {
     json.member("publisher", event.publisher).member("bytes", event.bytes).key("new_bytes");
     event.new_bytes ? json.value(*event.new_bytes) : json.null();

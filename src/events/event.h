@@ -17,10 +17,22 @@ struct ModelEvent {
   // state, and continues from this event's position.
   // undelete: a removed version is live again; events of its tags follow. note: the version has another message or
   // other metrics.
-  // rename: the model has another name.
+  // rename: the model has another name. purge: a removed version is never undeleted, and its content is freed.
   // memory: the bytes of the version that was just published are in memory alone. durable: they are on a disk. lost:
   // the version was removed because its bytes were lost.
-  enum class Kind : std::uint8_t { publish, tag, remove, undelete, note, memory, durable, lost, rename, restart };
+  enum class Kind : std::uint8_t {
+    publish,
+    tag,
+    remove,
+    undelete,
+    note,
+    memory,
+    durable,
+    lost,
+    rename,
+    purge,
+    restart
+  };
   Kind kind = Kind::publish;
   std::string model;                            // "" for a restart; the former name for a rename
   std::uint64_t version = 0;                    // 0: none, as for a deleted tag
@@ -30,7 +42,7 @@ struct ModelEvent {
   std::string why = {};                         // lost: the reason
   std::string to = {};                          // rename: the new name
   std::string publisher = {};                   // publish: id of the node that published the version
-  Author by = {};                               // publish, tag, remove, lost: the user; empty if it is unknown
+  Author by = {};                               // publish, tag, remove, lost, purge: the user; empty if it is unknown
   std::uint64_t time_ns = 0;
   std::uint64_t position = 0;  // in the journal; a follower can continue from here
 };

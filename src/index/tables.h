@@ -86,6 +86,8 @@ inline constexpr std::string_view kUnreaped = "unreaped";  // removed, but gc ha
 inline constexpr std::string_view kReleasing = "giving";
 // A publish is taking its content in parts (catalog/attach.h). The value is the number of steps taken.
 inline constexpr std::string_view kAttaching = "taking";
+// A note about a removed version, in each of its states: it was purged.
+inline constexpr std::string_view kPurged = "purged";
 // Notes about packs, with the pack's id; a pack has at most one of them. kCached: may be evicted. kPromoted: was cached
 // until a publish needed it.
 inline constexpr std::string_view kCached = "cached";

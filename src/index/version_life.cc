@@ -96,6 +96,14 @@ Status set_mark(Txn& txn, VersionId version, std::string_view note) {
   return put_note(txn, note, version);
 }
 
+Status set_purged(Txn& txn, VersionId version, std::uint64_t time_ns) {
+  return put_note(txn, kPurged, version, time_ns);
+}
+
+Status clear_purged(Txn& txn, VersionId version) {
+  return erase_note(txn, kPurged, version);
+}
+
 Status clear_mark(Txn& txn, VersionId version, std::string_view note) {
   WEFT_TRY(const Facts facts, facts_of(txn, version));
   const unsigned mask = note_bit(note);

@@ -15,10 +15,11 @@
 // (catalog/release.h). An undelete leads back: from unreaped and releasing to the state before the removal, and in a
 // cluster, if gc of this node has reaped the version, from absent to bare.
 //
-// The other notes of `meta` are no facts about a version, so that no state and no transition depends on them: their ids
-// do not name versions. kCached and kPromoted have the id of a pack, which any number of versions share; so do the
-// notes of gc_queue.h. kMemoryUsed has id 0. It says about the store that some version had kInMemory, and outlives that
-// version. set_mark() and clear_mark() refuse all of them.
+// The other notes of `meta` are no facts about a version on this node, so that no state and no transition depends on
+// them. kPurged is a fact about a removed version on all nodes. The ids of the others do not name versions. kCached and
+// kPromoted have the id of a pack, which any number of versions share; so do the notes of gc_queue.h. kMemoryUsed has
+// id 0. It says about the store that some version had kInMemory, and outlives that version. set_mark() and clear_mark()
+// refuse all of them.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,9 @@ Result<VersionState> enter(Txn& txn, VersionId version, VersionState state);
 Status set_mark(Txn& txn, VersionId version, std::string_view note);
 // Erases a note that set_mark() can set, if the version has it. Errc::corrupt: set_mark() sets no such note.
 Status clear_mark(Txn& txn, VersionId version, std::string_view note);
+// Sets or erases kPurged, with the time of the purge, whatever the state is.
+Status set_purged(Txn& txn, VersionId version, std::uint64_t time_ns);
+Status clear_purged(Txn& txn, VersionId version);
 // Records the progress of a version in `state`: the steps taken (attaching) or given back (releasing). Errc::corrupt:
 // the version is in another state, or this one has no steps.
 Status set_steps(Txn& txn, VersionId version, VersionState state, std::uint64_t steps);

@@ -207,10 +207,15 @@ class ClusterRegistry final : public Registry {
     return collections_.announce(next);
   }
   Status purge(const PurgedVersion& version) override {
-    WEFT_CHECK(check_connected());
-    return purges_.put(version);
+    PurgedVersion purge = version;
+    purge.time_ns = 0;
+    purge.by = at_this_node(version.by);
+    return change(spec_of(purge.name.model, purge.name.number), [&] { return purges_.put(purge); });
   }
-  std::vector<PurgedVersion> purged() const override { return purges_.list(); }
+  std::vector<PurgedVersion> purged() const override {
+    auto all = purged_in(store_);
+    return all.ok() ? std::move(all).value() : std::vector<PurgedVersion>();
+  }
   std::vector<Member> members() const override { return mirror_.members(); }
   Result<std::chrono::nanoseconds> probe() override {
     const auto begun = Clock::now();

@@ -16,8 +16,8 @@ Error has_another(std::string_view model, std::uint64_t number);
 // Errc::exists unless the version is the expected one. Zeros expect any.
 Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t number, const Uuid& expected);
 
-// Records that a version is purged.
-etcd::Put purge_of(const RegistryKeys& keys, const std::string& model, std::uint64_t number, const Uuid& uid);
+// Records that a version is purged; time 0 is now.
+etcd::Put purge_of(const RegistryKeys& keys, const PurgedVersion& version);
 
 // The facts of one model, all of one revision.
 struct EtcdNames::Facts {

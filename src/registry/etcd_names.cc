@@ -40,9 +40,10 @@ Error has_another(std::string_view model, std::uint64_t number) {
                fmt::format("{}: the registry has another version of this number", spec_of(model, number))};
 }
 
-etcd::Put purge_of(const RegistryKeys& keys, const std::string& model, std::uint64_t number, const Uuid& uid) {
-  const std::string key = keys.purge(model, number);
-  return {key, seal(RegistryMoment{now_ns(), uid}, keys.bound(key)), 0};
+etcd::Put purge_of(const RegistryKeys& keys, const PurgedVersion& version) {
+  const std::string key = keys.purge(version.name.model, version.name.number);
+  const std::uint64_t time_ns = version.time_ns != 0 ? version.time_ns : now_ns();
+  return {key, seal(RegistryPurge{time_ns, version.by, version.uid}, keys.bound(key)), 0};
 }
 
 Status check_uid(const VersionRow& row, std::string_view model, std::uint64_t number, const Uuid& expected) {
@@ -236,7 +237,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_remove(std::string_view mode
     txn.then.emplace_back(etcd::Delete{{key, {}}});
     txn.then.emplace_back(etcd::Delete{{keys_.memory(model, number), {}}});
     txn.then.emplace_back(etcd::Put{removals, seal(RegistryMoment{now_ns()}, bound(removals)), 0});
-    if (removal.purged) txn.then.emplace_back(purge_of(keys_, std::string(model), number, row.uid));
+    if (removal.purge) txn.then.emplace_back(purge_of(keys_, *removal.purge));
   }
   // The keys stay, so that a node finds out whether the registry has lost a tag. If the removal was made in a lost
   // history, a deletion has the stamp of the setting that it deletes, so that later settings of the tag count.
@@ -268,14 +269,14 @@ Status EtcdNames::check_uncollected(const VersionRow& row, const etcd::RangeAnsw
   return Error{Errc::absent, fmt::format("{}: the origin has freed its content", spec_of(row))};
 }
 
-Status EtcdNames::check_unpurged(const VersionName& name, const Author& remover, const etcd::RangeAnswer& purge) const {
+Status EtcdNames::check_unpurged(const VersionName& name, const etcd::RangeAnswer& purge) const {
   if (purge.items.empty()) return {};
   const etcd::KeyValue& item = purge.items[0];
-  WEFT_TRY(const RegistryMoment moment, open_moment(item.value, bound(item.key)));
-  const std::string spec = spec_of(name.model, name.number), when = utc_time(moment.time_ns);
-  if (remover.user.empty()) return Error{Errc::absent, fmt::format("{}: it was purged at {}", spec, when)};
-  return Error{Errc::absent, fmt::format("{}: it was purged at {}, and removed by {} on node {}", spec, when,
-                                         remover.user, remover.node)};
+  WEFT_TRY(const RegistryPurge record, open_purge(item.value, bound(item.key)));
+  const std::string spec = spec_of(name.model, name.number), when = utc_time(record.time_ns);
+  if (record.by.user.empty()) return Error{Errc::absent, fmt::format("{}: it was purged at {}", spec, when)};
+  return Error{Errc::absent,
+               fmt::format("{}: it was purged at {} by {} on node {}", spec, when, record.by.user, record.by.node)};
 }
 
 Status EtcdNames::check_unpurged(const VersionRow& version) {
@@ -288,7 +289,7 @@ Status EtcdNames::check_unpurged(const VersionRow& version) {
   if (now.ranges[0].items.empty()) return {};  // it is live
   WEFT_TRY(const RegistryTombstone tombstone, open_tombstone(now.ranges[0].items[0].value, bound(gone)));
   WEFT_CHECK(check_uid(tombstone.version.version, name.model, name.number, version.uid));
-  return check_unpurged(name, tombstone.version.removed_by, now.ranges[1]);
+  return check_unpurged(name, now.ranges[1]);
 }
 
 // Returns nothing after a lost race. The new state has a later time than the removal, so that every node knows which
@@ -317,7 +318,7 @@ Result<std::optional<std::uint64_t>> EtcdNames::try_undelete(const std::string& 
   WEFT_CHECK(check_uid(row, model, number, wish.uid));
   if (version.tree_nodes == kTreeUnknown)
     return Error{Errc::absent, fmt::format("{}: it was removed in an earlier registry", spec_of(model, number))};
-  WEFT_CHECK(check_unpurged({model, number}, version.removed_by, now.ranges[4]));
+  WEFT_CHECK(check_unpurged({model, number}, now.ranges[4]));
   if (wish.from_origin) WEFT_CHECK(check_uncollected(row, now.ranges[3]));
   WEFT_TRY(const Facts facts, read_facts(model));
   WEFT_CHECK(facts.check_kind(model, row.kind));

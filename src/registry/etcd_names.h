@@ -55,7 +55,7 @@ struct EtcdRemoval {
   Uuid uid = {};  // of the version
   // As VersionRow::removed_ns; 0: now. Else Errc::exists if the version was undeleted later.
   std::uint64_t removed_ns = 0;
-  bool purged = false;  // the version is purged in the same transaction
+  std::optional<PurgedVersion> purge = {};  // the version is purged in the same transaction
 };
 
 // Changes of a version take its identity as the caller knows it. If another version has the number, they fail with
@@ -89,7 +89,7 @@ class EtcdNames {
   // `relies`. Errc::absent: with `from_origin`, a collection of the origin has freed the
   // content, or may have; or the version was purged.
   Result<UndeleteDecision> undelete(const std::string& model, std::uint64_t number, const UndeleteWish& wish);
-  // Errc::absent: the removed version was purged. The message says when, and who removed it.
+  // Errc::absent: the removed version was purged. The message says when and by whom.
   Status check_unpurged(const VersionRow& version);
   // Records that the version's bytes are on a disk, and returns the revision. No error if that is recorded already or
   // the version does not exist.
@@ -110,7 +110,7 @@ class EtcdNames {
   Result<std::optional<std::uint64_t>> try_undelete(const std::string& model, std::uint64_t number,
                                                     const UndeleteWish& wish, UndeletedVersion& done, bool may_be_done);
   Status check_uncollected(const VersionRow& row, const etcd::RangeAnswer& collection) const;
-  Status check_unpurged(const VersionName& name, const Author& remover, const etcd::RangeAnswer& purge) const;
+  Status check_unpurged(const VersionName& name, const etcd::RangeAnswer& purge) const;
   Result<PublishDecision> repeat(const PublishWish& wish, const Facts& facts);
   Result<std::optional<PublishDecision>> try_publish(const PublishWish& wish, const Facts& facts, std::uint64_t& tried);
   Result<std::optional<std::uint64_t>> try_remove(std::string_view model, std::uint64_t number,

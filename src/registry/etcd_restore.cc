@@ -33,6 +33,11 @@ using etcd::Target;
 
 constexpr auto kRestorePause = std::chrono::milliseconds(50);
 
+PurgedVersion at_number(PurgedVersion purge, std::uint64_t number) {
+  purge.name.number = number;
+  return purge;
+}
+
 }  // namespace
 
 Result<EtcdRestore::Returning> EtcdRestore::read_returning(const MirroredVersion& version) {
@@ -87,7 +92,7 @@ MirroredVersion EtcdRestore::joined(const MirroredVersion& version, MirroredVers
 // Writes the later state of a version that etcd has, and its later description. Returns its number; nothing after a
 // lost race.
 Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersion& version, const Returning& now,
-                                                             bool purged) {
+                                                             const PurgedVersion* purge) {
   const VersionRow& row = version.version;
   const std::string key =
       now.live ? keys_.version(row.model_name, row.number) : keys_.tombstone(row.model_name, row.number);
@@ -103,7 +108,7 @@ Result<std::optional<std::uint64_t>> EtcdRestore::try_return(const MirroredVersi
   if (row.removed == there.version.removed || !is_decided_later(row, there.version)) return done;
   if (row.removed) {
     EtcdRemoval removal{Tagged::removed, row.lost, version.removed_by, row.uid, row.removed_ns};
-    removal.purged = purged;
+    if (purge != nullptr) removal.purge = at_number(*purge, row.number);
     WEFT_CHECK(names_.remove_version(row.model_name, row.number, removal));
     return done;
   }
@@ -128,7 +133,7 @@ Result<std::optional<std::uint64_t>> EtcdRestore::stay_removed(const VersionRow&
 
 // Adds a version that the registry lacks. Returns its number; nothing after a lost race.
 Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersion version, const Returning& now,
-                                                                  OfNumber taken, bool purged) {
+                                                                  OfNumber taken, const PurgedVersion* purge) {
   VersionRow& row = version.version;
   const std::string& model = row.model_name;
   if (now.taken && taken == OfNumber::refused) return has_another(model, row.number);
@@ -163,7 +168,7 @@ Result<std::optional<EtcdRestore::Placed>> EtcdRestore::try_place(MirroredVersio
     txn.then.emplace_back(etcd::Put{memory, seal(RegistryMoment{row.time_ns, row.uid}, keys_.bound(memory)), 0});
   }
   if (!row.removed) names_.compare_shows(txn, model);
-  if (purged && row.removed) txn.then.emplace_back(purge_of(keys_, model, number, row.uid));
+  if (purge != nullptr && row.removed) txn.then.emplace_back(purge_of(keys_, at_number(*purge, number)));
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
   own_.forget(model);
   return answer.succeeded ? std::optional(Placed{number, answer.header.revision}) : std::nullopt;
@@ -182,10 +187,10 @@ Result<std::optional<bool>> EtcdRestore::try_bring_back(const MirroredVersion& v
   if (check_only && !there && !row.removed) WEFT_CHECK(names_.check_shows(row.model_name, row.kind));
   if (check_only || !needed) return std::optional(needed);
   if (there) {
-    WEFT_TRY(const auto returned, try_return(version, now, false));
+    WEFT_TRY(const auto returned, try_return(version, now, nullptr));
     return returned ? std::optional(true) : std::nullopt;
   }
-  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::refused, false));
+  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::refused, nullptr));
   return placed ? std::optional(true) : std::nullopt;
 }
 
@@ -230,8 +235,9 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
     const VersionName name{version.version.model_name, version.version.number};
     for (ParentRef& parent : version.version.parents)
       if (const auto at = moved.find({parent.model, parent.number}); at != moved.end()) parent.number = at->second;
-    const bool purged = lacking.purged.contains({name.model, version.version.uid});
-    const auto merged = merge(version, purged, listed, heads[name.model]);
+    const auto purged = lacking.purged.find({name.model, version.version.uid});
+    const PurgedVersion* const purge = purged == lacking.purged.end() ? nullptr : &purged->second;
+    const auto merged = merge(version, purge, listed, heads[name.model]);
     if (!merged.ok() && !is_permanent(merged.error())) return merged.error();
     if (!merged.ok()) {
       impossible.add(version.version, merged.error().message);
@@ -255,7 +261,7 @@ Status EtcdRestore::reconcile(const Lacking& lacking, std::uint64_t listed, Impo
 }
 
 // Returns the version's number in the registry; nothing if the registry has changed since the list.
-Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& version, bool purged,
+Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& version, const PurgedVersion* purge,
                                                         std::uint64_t listed, std::uint64_t& head_put) {
   WEFT_TRY(const Returning now, read_returning(version));
   if (now.live || now.removed) {
@@ -265,13 +271,13 @@ Result<std::optional<std::uint64_t>> EtcdRestore::merge(const MirroredVersion& v
       WEFT_CHECK(unpurged);
       WEFT_CHECK(names_.check_shows(version.version.model_name, version.version.kind));
     }
-    auto returned = try_return(version, now, purged);
+    auto returned = try_return(version, now, purge);
     const bool raced =
         !returned.ok() && (returned.error().code == Errc::not_found || returned.error().code == Errc::exists);
     return raced ? Result(std::optional<std::uint64_t>()) : std::move(returned);
   }
   if (now.head_revision > listed && now.head_revision != head_put) return std::optional<std::uint64_t>();
-  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::renumbered, purged));
+  WEFT_TRY(const auto placed, try_place(version, now, OfNumber::renumbered, purge));
   if (!placed) return std::optional<std::uint64_t>();
   head_put = placed->revision;
   return std::optional(placed->number);

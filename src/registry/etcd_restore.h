@@ -44,13 +44,15 @@ class EtcdRestore {
   struct Returning;  // etcd_restore.cc
   Result<Returning> read_returning(const MirroredVersion& version);
   static MirroredVersion joined(const MirroredVersion& version, MirroredVersion there);
-  Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now, bool purged);
+  Result<std::optional<std::uint64_t>> try_return(const MirroredVersion& version, const Returning& now,
+                                                  const PurgedVersion* purge);
   Result<std::optional<std::uint64_t>> stay_removed(const VersionRow& row, const Returning& now);
-  Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken, bool purged);
+  Result<std::optional<Placed>> try_place(MirroredVersion version, const Returning& now, OfNumber taken,
+                                          const PurgedVersion* purge);
   Result<std::optional<bool>> try_bring_back(const MirroredVersion& version, bool check_only);
   Result<std::optional<bool>> try_bring_back(const MirroredTag& tag, bool check_only);
-  Result<std::optional<std::uint64_t>> merge(const MirroredVersion& version, bool purged, std::uint64_t listed,
-                                             std::uint64_t& head_put);
+  Result<std::optional<std::uint64_t>> merge(const MirroredVersion& version, const PurgedVersion* purge,
+                                             std::uint64_t listed, std::uint64_t& head_put);
 
   OwnRegistry& own_;
   EtcdNames& names_;

@@ -69,6 +69,7 @@ Result<Worker::Pause> Mirror::round() {
   const auto begun = Clock::now();
   const Status ended = session();
   if (worker_.ending()) return Worker::kUntilWoken;
+  refusal_.note(ended.error());
   set_connected(false, ended.error().message);
   if (Clock::now() - begun > kLongestPause) retry_.reset();
   return retry_.failed();
@@ -127,14 +128,18 @@ Status Mirror::begin_anew() {
   return follow(list.revision() + 1);
 }
 
-// Brings back also what no store has. If etcd refuses that, for lack of space for instance, the node goes on, and its
-// next session tries again.
+// Brings back also the collection of the origin, which no store has. If etcd refuses that, for lack of space for
+// instance, the node goes on, and its next session tries again.
 Status Mirror::complete() {
-  RegistryShare share{meta_.generation, impossible_.list()};
-  for (const Status& back : {parts_.collections.bring_back(), parts_.purges.bring_back(share.refused)})
-    if (!back.ok()) return is_refused(back.error()) ? Status{} : back;
+  RegistryShare share{meta_.generation};
+  impossible_.list(share);
+  const auto unless_refused = [this](const Status& status) {
+    if (!status.ok()) refusal_.note(status.error());
+    return !status.ok() && is_refused(status.error()) ? Status{} : status;
+  };
+  if (const Status back = parts_.collections.bring_back(); !back.ok()) return unless_refused(back);
   const Status recorded = parts_.own.complete_generation(node_, share);
-  if (!recorded.ok() && !is_refused(recorded.error())) return recorded;
+  if (!recorded.ok()) return unless_refused(recorded);
   set_generation(meta_.generation);
   return {};
 }
@@ -152,16 +157,16 @@ Result<bool> Mirror::settle(RegistryList& list) {
       ++status_.lists;
     }
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(parts_.store));
+    const bool merges = meta_.lost.empty() && meta_.generation > mark_.generation;
+    if (merges)
+      for (auto& [key, purge] : std::exchange(lost_purges_, {})) lacking.purges.push_back(std::move(purge));
     lacking.leave_out(impossible_);
-    parts_.purges.mark(lacking);
-    if (lacking.empty()) {
-      parts_.purges.renumber(list);
-      return true;
-    }
-    if (meta_.lost.empty() && meta_.generation > mark_.generation) {
+    if (lacking.empty()) return true;
+    if (merges) {
       log_info("registry: bringing back {}", lacking.text());
-      WEFT_CHECK(parts_.restore.reconcile(lacking, list.revision(), impossible_,
-                                          [this](const Error& error) { refuse(error); }));
+      const auto refused = [this](const Error& error) { refuse(error); };
+      WEFT_CHECK(parts_.restore.reconcile(lacking, list.revision(), impossible_, refused));
+      WEFT_CHECK(parts_.purges.bring_back(lacking.purges, impossible_, refused));
       continue;
     }
     const std::string what = fmt::format("node {} has {}, and etcd lacks {}", parts_.name, lacking.text(),
@@ -169,6 +174,8 @@ Result<bool> Mirror::settle(RegistryList& list) {
     const Status reported = parts_.own.report_loss(what);
     if (!reported.ok() && !is_refused(reported.error())) return reported.error();
     set_lost(reported.ok() ? parts_.own.lost() : what);
+    for (const PurgedVersion& purge : lacking.purges)
+      lost_purges_.emplace(VersionKey(purge.name.model, purge.uid), purge);
     return false;
   }
   return Error{Errc::busy, "other nodes change the registry all the time"};
@@ -180,7 +187,7 @@ Status Mirror::read_impossible() {
   if (!impossible_.empty() || mark_.generation != meta_.generation) return {};
   WEFT_TRY(auto share, parts_.own.share(node_));
   if (!share || share->generation != meta_.generation) return {};
-  for (RefusedChange& change : share->refused) impossible_.add(std::move(change));
+  impossible_.add(*share);
   return {};
 }
 
@@ -277,12 +284,6 @@ Status Mirror::read_nodes() {
   return {};
 }
 
-// Without an answer the session ends soon, and the next one reads them.
-void Mirror::read_purges() {
-  const auto any = parts_.purges.read();
-  if (any.ok() && *any) parts_.changed();
-}
-
 // A value that does not verify counts as none.
 void Mirror::read_collection() {
   if (const Status read = parts_.collections.read(); !read.ok() && read.error().code == Errc::corrupt)
@@ -295,7 +296,6 @@ Status Mirror::follow(std::uint64_t from) {
   WEFT_CHECK(read_members());
   WEFT_CHECK(read_nodes());
   read_collection();
-  read_purges();
   {
     std::lock_guard lock(mutex_);
     ++status_.watches;
@@ -376,11 +376,7 @@ void Mirror::read_event(const etcd::Event& event, Batch& batch) {
       return;
     case KeyKind::purge:
       if (event.deleted) return;
-      if (const auto fresh = parts_.purges.saw(*key, event.item); fresh.ok())
-        batch.purges = batch.purges || *fresh;
-      else
-        refuse(fresh.error());
-      return;
+      break;
     case KeyKind::collection:
       if (const Status seen = parts_.collections.saw(event); !seen.ok()) refuse(seen.error());
       return;
@@ -435,7 +431,7 @@ Status Mirror::apply(Batch& batch) {
   } else {
     set_applied(batch.revision);
   }
-  if (batch.members || batch.purges) parts_.changed();
+  if (batch.members) parts_.changed();
   return {};
 }
 
@@ -454,6 +450,9 @@ struct Described {
   }
   std::string operator()(const MirroredMemory& change) const {
     return fmt::format("{}@{} is {}", change.model, change.number, change.in_memory ? "in memory" : "on a disk");
+  }
+  std::string operator()(const MirroredPurge& change) const {
+    return fmt::format("{}@{} is purged", change.model, change.number);
   }
 };
 

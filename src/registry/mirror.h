@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,6 +38,24 @@
 #include "weft/store/cluster_store.h"
 
 namespace weft {
+
+// The last error by which etcd refused a change of this node, as is_refused(). Any thread.
+class LastRefusal {
+ public:
+  using Clock = std::chrono::steady_clock;
+  void note(const Error& error) {  // no effect if the error is another one
+    const std::lock_guard lock(mutex_);
+    if (is_refused(error)) last_.emplace(Clock::now(), error);
+  }
+  std::optional<Error> since(Clock::time_point begun) const {
+    const std::lock_guard lock(mutex_);
+    return last_ && last_->first >= begun ? std::optional(last_->second) : std::nullopt;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<std::pair<Clock::time_point, Error>> last_;
+};
 
 class Mirror {
  public:
@@ -70,6 +89,9 @@ class Mirror {
   std::vector<Member> members() const { return members_.list(); }
   std::vector<KnownNode> nodes() const { return members_.nodes(); }
   void fill(RegistryStatus& status) const;
+  // Returns the last error since `begun` by which etcd refused what this node has to write: for lack of space, or of
+  // rights. Nothing if there was none.
+  std::optional<Error> refusal_since(Clock::time_point begun) const { return refusal_.since(begun); }
 
  private:
   Result<Worker::Pause> round();
@@ -78,7 +100,6 @@ class Mirror {
   Status read_members();
   Status read_nodes();
   void read_collection();
-  void read_purges();
   Result<bool> goes_on(std::uint64_t known, const etcd::Header& header);
   Status begin_anew();
   Status complete();
@@ -97,7 +118,6 @@ class Mirror {
     bool barrier = false;     // contains this node's barrier
     bool generation = false;  // the registry's state has changed
     bool members = false;     // members joined or left
-    bool purges = false;      // versions were purged
     void add(MirrorChange change, std::uint64_t of) {
       changes.push_back(std::move(change));
       revisions.push_back(of);
@@ -120,12 +140,15 @@ class Mirror {
 
   const Parts parts_;
   MemberList members_;
-  std::string node_;       // this node's id; only the worker uses this and the next seven
+  std::string node_;       // this node's id; only the worker uses this and the next eight
   bool joined_ = false;    // the store belongs to the cluster
   RegistryMeta meta_;      // of the registry that the session follows
   MirrorMark mark_;        // of the store's state
   bool whole_ = true;      // the registry has all that the store has
   Impossible impossible_;  // changes that the registry lacks in its generation
+  // Purges that the registry has lost. The store forgets one if it takes over an undelete of the version, and the
+  // reconciliation reports it.
+  std::map<VersionKey, PurgedVersion> lost_purges_;
   MarkFile mark_file_;
   RetryPause retry_;
 
@@ -137,6 +160,7 @@ class Mirror {
   // The store is complete once it has everything up to this revision. Guarded by mutex_.
   std::uint64_t complete_at_ = UINT64_MAX;
   RegistryStatus status_;               // guarded by mutex_
+  LastRefusal refusal_;                 // by etcd
   etcd::WatchStream* watch_ = nullptr;  // guarded by mutex_: the running watch
   Worker worker_{"registry"};
 };

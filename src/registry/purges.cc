@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <utility>
 
 #include "registry/etcd_facts.h"
 #include "registry/registry_records.h"
 #include "weft/names.h"
+#include "weft/store/snapshot.h"
 
 namespace weft {
 
@@ -14,32 +16,30 @@ using etcd::query_of;
 using etcd::Relation;
 using etcd::Target;
 
-constexpr std::uint64_t kPurgesPerAnswer = 2'000;  // keys per answer
 constexpr int kPurgeTries = 20;
 
-std::vector<PurgedVersion> Purges::list() const {
-  const MutexLock lock(mutex_);
+Result<std::vector<PurgedVersion>> purged_in(Store& store) {
   std::vector<PurgedVersion> all;
-  for (const auto& [version, number] : purged_) all.push_back({{version.first, number}, version.second});
+  WEFT_TRY(const std::unique_ptr<Snapshot> snapshot, store.snapshot());
+  WEFT_TRY(const auto purged, snapshot->purged());
+  for (const auto& [id, time_ns] : purged) {
+    WEFT_TRY(VersionRow row, snapshot->version(id));
+    all.push_back({{std::move(row.model_name), row.number}, row.uid, time_ns});
+  }
   return all;
 }
 
-void Purges::mark(Lacking& lacking) const {
-  const MutexLock lock(mutex_);
-  for (const MirroredVersion& one : lacking.versions)
-    if (const VersionKey key(one.version.model_name, one.version.uid); purged_.contains(key))
-      lacking.purged.insert(key);
-}
-
-// Returns false if the version's record has changed since it was read.
-Result<bool> Purges::try_put(const PurgedVersion& version) {
+// Returns nothing if the version's record has changed since it was read.
+Result<std::optional<std::uint64_t>> Purges::try_put(const PurgedVersion& version) {
   const RegistryKeys& keys = own_.keys();
   const std::string& model = version.name.model;
   const std::uint64_t number = version.name.number;
   const std::string live = keys.version(model, number), gone = keys.tombstone(model, number);
+  const std::string key = keys.purge(model, number);
   etcd::Txn read;
   read.then.emplace_back(query_of(live, true));
   read.then.emplace_back(query_of(gone));
+  read.then.emplace_back(query_of(key));
   WEFT_TRY(const etcd::TxnAnswer now, own_.client().txn(read));
   if (!now.ranges[0].items.empty())
     return Error{Errc::exists,
@@ -49,76 +49,37 @@ Result<bool> Purges::try_put(const PurgedVersion& version) {
   const etcd::KeyValue& item = now.ranges[1].items[0];
   WEFT_TRY(const RegistryTombstone tombstone, open_tombstone(item.value, keys.bound(gone)));
   WEFT_CHECK(check_uid(tombstone.version.version, model, number, version.uid));
+  if (const auto& known = now.ranges[2].items; !known.empty()) {
+    const auto purge = open_purge(known[0].value, keys.bound(key));
+    if (purge.ok() && purge->uid == version.uid) return std::optional(known[0].mod_revision);
+  }
   etcd::Txn txn;
   txn.compares.push_back({{gone, {}}, Target::mod_revision, Relation::equal, item.mod_revision});
-  txn.then.emplace_back(purge_of(keys, model, number, version.uid));
+  txn.then.emplace_back(purge_of(keys, version));
   WEFT_TRY(const etcd::TxnAnswer answer, own_.change(std::move(txn)));
-  return answer.succeeded;
+  return answer.succeeded ? std::optional(answer.header.revision) : std::nullopt;
 }
 
-// A repeated purge succeeds. A reconciliation may put the tombstone again meanwhile.
-Status Purges::put(const PurgedVersion& version) {
+// A reconciliation may put the tombstone again meanwhile.
+Result<std::uint64_t> Purges::put(const PurgedVersion& version) {
   for (int tries = 0; tries < kPurgeTries; ++tries) {
-    WEFT_TRY(const bool done, try_put(version));
-    if (!done) continue;
-    add(version);
-    return {};
+    WEFT_TRY(const auto done, try_put(version));
+    if (done) return *done;
   }
   return Error{Errc::busy, fmt::format("{}: others change it all the time; try again",
                                        spec_of(version.name.model, version.name.number))};
 }
 
-void Purges::forget(const PurgedVersion& version) {
-  const MutexLock lock(mutex_);
-  purged_.erase({version.name.model, version.uid});
-}
-
-void Purges::renumber(RegistryList& list) {
-  const MutexLock lock(mutex_);
-  for (auto& [version, number] : purged_)
-    if (const RegistryList::Item* const item = list.find(version.first, version.second))
-      if (const auto key = own_.keys().parse(item->key); key.ok()) number = key->number;
-}
-
-// Skips purged versions that the registry lacks.
-Status Purges::bring_back(std::vector<RefusedChange>& refused) {
-  for (const PurgedVersion& version : list()) {
-    WEFT_TRY(const etcd::RangeAnswer now,
-             own_.client().range(query_of(own_.keys().purge(version.name.model, version.name.number), true)));
-    if (!now.items.empty()) continue;
-    const Status done = put(version);
+// A version that the registry has not is not purged there: it is lacking itself, and comes back with its purge.
+Status Purges::bring_back(std::span<const PurgedVersion> lost, Impossible& impossible, const RefusalSink& refused) {
+  for (const PurgedVersion& version : lost) {
+    const auto done = put(version);
     if (done.ok() || done.error().code == Errc::not_found) continue;
-    if (!is_permanent(done.error())) return done;
-    if (done.error().code == Errc::exists) forget(version);
-    if (refused.size() < kRefusedMax)
-      refused.push_back({version.name.model, {}, {}, Impossible::one_line(done.error().message)});
+    if (!is_permanent(done.error())) return done.error();
+    impossible.add(version, done.error().message);
+    refused(done.error());
   }
   return {};
-}
-
-// Values that do not verify count as none.
-Result<bool> Purges::read() {
-  bool any = false;
-  WEFT_CHECK(etcd::each_page(own_.client(), {own_.keys().all(KeyKind::purge), kPurgesPerAnswer, 0, false, false},
-                             [&](const etcd::RangeAnswer& page) {
-                               for (const etcd::KeyValue& item : page.items) {
-                                 const auto key = own_.keys().parse(item.key);
-                                 const auto fresh = key.ok() ? saw(*key, item) : false;
-                                 any = (fresh.ok() && *fresh) || any;
-                               }
-                             }));
-  return any;
-}
-
-Result<bool> Purges::saw(const RegistryKey& key, const etcd::KeyValue& item) {
-  WEFT_TRY(const RegistryMoment moment, open_moment(item.value, own_.keys().bound(item.key)));
-  return add({{key.model, key.number}, moment.uid});
-}
-
-bool Purges::add(PurgedVersion version) {
-  const MutexLock lock(mutex_);
-  auto& [model, number] = version.name;
-  return purged_.insert_or_assign(VersionKey(std::move(model), version.uid), number).second;
 }
 
 }  // namespace weft

@@ -25,6 +25,8 @@ const RefusalSink kUnread = [](const Error& /*error*/) {};  // the mirror report
 void add(const Lacking& lacking, std::vector<std::string>& lines) {
   for (const MirroredVersion& version : lacking.versions) lines.push_back(spec_of(version.version));
   for (const MirroredTag& tag : lacking.tags) lines.push_back(fmt::format("tag {} of {}", tag.name, tag.model));
+  for (const PurgedVersion& purge : lacking.purges)
+    lines.push_back(fmt::format("purge of {}", spec_of(purge.name.model, purge.name.number)));
 }
 
 }  // namespace
@@ -83,12 +85,18 @@ Status Reconciliation::begin() {
   return {};
 }
 
+// Ends at once if etcd refuses what this node brings back.
 Status Reconciliation::wait_for_own() {
   return wait(
-      [this]() -> Result<bool> {
+      [this, begun = Mirror::Clock::now()]() -> Result<bool> {
         RegistryStatus status;
         mirror_.fill(status);
-        return status.connected && status.generation >= report_.generation;
+        if (status.connected && status.generation >= report_.generation) return true;
+        if (const auto refused = mirror_.refusal_since(begun))
+          return Error{refused->code, fmt::format("etcd does not take the versions of this node: {}; nothing is lost, "
+                                                  "and the node goes on when etcd takes them",
+                                                  refused->message)};
+        return false;
       },
       "this node has not brought back its versions in time; it goes on");
 }
@@ -131,10 +139,14 @@ Status Reconciliation::wait_for_others() {
 Status Reconciliation::read_refused() {
   WEFT_TRY(const auto shares, own_.shares());
   std::map<std::string, std::vector<std::string>> nodes;
-  for (const KnownNode& known : mirror_.nodes())
-    if (const auto share = shares.find(known.node); share != shares.end())
-      if (share->second.generation == report_.generation)
-        for (const RefusedChange& change : share->second.refused) nodes[change.why].push_back(known.name);
+  for (const KnownNode& known : mirror_.nodes()) {
+    const auto share = shares.find(known.node);
+    if (share == shares.end() || share->second.generation != report_.generation) continue;
+    for (const RefusedChange& change : share->second.refused) nodes[change.why].push_back(known.name);
+    if (const std::size_t more = share->second.others.size(); more != 0)
+      report_.problems.push_back(
+          fmt::format("node {} has {} further changes that the registry cannot have", known.name, more));
+  }
   for (const auto& [why, names] : nodes)
     report_.problems.push_back(fmt::format("{} (only on {})", why, fmt::join(names, ", ")));
   return {};

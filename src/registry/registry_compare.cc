@@ -3,8 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
+#include "base/sha256.h"
+#include "diskformat/uuid.h"
+#include "registry/purges.h"
 #include "weft/names.h"
 #include "weft/store/commits.h"
 #include "weft/store/snapshot.h"
@@ -18,22 +22,49 @@ bool is_decided_later(const VersionRow& one, const VersionRow& other) {
   return order(one) > order(other);
 }
 
+std::uint64_t Impossible::number_of(const Key& key) {
+  const auto& [model, tag, uid, purge] = key;
+  const std::string text = fmt::format("{}@{}@{}@{}", model, tag, uuid_text(uid), purge ? 1 : 0);
+  std::uint64_t number = 0;
+  std::memcpy(&number, sha256(std::as_bytes(std::span(text))).bytes.data(), sizeof number);
+  return number;
+}
+
+void Impossible::add(const RegistryShare& share) {
+  for (const RefusedChange& change : share.refused) add(change);
+  others_.insert(share.others.begin(), share.others.end());
+}
+
+void Impossible::list(RegistryShare& share) const {
+  share.others.assign(others_.begin(), others_.end());
+  for (const auto& [key, why] : reasons_) {
+    const auto& [model, tag, uid, purge] = key;
+    if (share.refused.size() < kRefusedMax)
+      share.refused.push_back({model, tag, uid, one_line(why), purge});
+    else if (share.others.size() < kRefusedOthersMax)
+      share.others.push_back(number_of(key));
+  }
+}
+
 std::size_t Lacking::count() const {
-  const std::size_t changes = versions.size() + tags.size();
+  const std::size_t changes = versions.size() + tags.size() + purges.size();
   return changes != 0 ? changes : ahead.size();
 }
 
 std::string Lacking::text() const {
-  const std::string such = !versions.empty() ? spec_of(versions.front().version)
-                           : !tags.empty()   ? fmt::format("tag {} of {}", tags.front().name, tags.front().model)
-                           : !ahead.empty()  ? fmt::format("the next number of {}", ahead.begin()->first)
-                                             : "";
+  const std::string such =
+      !versions.empty() ? spec_of(versions.front().version)
+      : !tags.empty()   ? fmt::format("tag {} of {}", tags.front().name, tags.front().model)
+      : !purges.empty() ? fmt::format("the purge of {}", spec_of(purges.front().name.model, purges.front().name.number))
+      : !ahead.empty()  ? fmt::format("the next number of {}", ahead.begin()->first)
+                        : "";
   return fmt::format("{} change{}, such as {}", count(), count() == 1 ? "" : "s", such);
 }
 
 void Lacking::leave_out(const Impossible& impossible) {
   std::erase_if(versions, [&](const auto& one) { return impossible.has(one.version); });
   std::erase_if(tags, [&](const auto& one) { return impossible.has(one); });
+  std::erase_if(purges, [&](const auto& one) { return impossible.has(one); });
 }
 
 // Compares two states of one version, and marks the item if there is nothing to apply. The store may have the later
@@ -67,22 +98,50 @@ RegistryCompare::Has RegistryCompare::look(const VersionRow& row, std::uint64_t&
   return compare_state(row, *said, *item);
 }
 
-// Finds who removed the versions of rows_: only the journal says that. A record that the journal has lost names nobody.
-void RegistryCompare::read_removers(Store& store) {
+// Finds who removed the versions of rows_, and who purged versions: only the journal says that. A record that the
+// journal has lost names nobody.
+void RegistryCompare::read_authors(Store& store) {
   for (const VersionRow& row : rows_)
     if (row.removed) removers_[{row.model_name, row.removed_ns}];
-  if (removers_.empty()) return;
+  for (const auto& [key, purge] : lacking_.purged) purgers_[{purge.name.model, purge.time_ns}];
+  for (const PurgedVersion& purge : lacking_.purges) purgers_[{purge.name.model, purge.time_ns}];
+  if (removers_.empty() && purgers_.empty()) return;
   for (std::uint64_t from = 0;;) {
     auto batch = store.commits(from);
     if (!batch.ok()) return;
     for (Commit& commit : batch->commits) {
-      if (commit.kind != Commit::Kind::removal) continue;
-      const auto at = removers_.find({commit.model, commit.time_ns});
-      if (at != removers_.end()) at->second = std::move(commit.by);
+      if (commit.kind != Commit::Kind::removal && commit.kind != Commit::Kind::purge) continue;
+      auto& authors = commit.kind == Commit::Kind::removal ? removers_ : purgers_;
+      const auto at = authors.find({commit.model, commit.time_ns});
+      if (at != authors.end()) at->second = std::move(commit.by);
     }
     if (batch->next == from) return;
     from = batch->next;
   }
+}
+
+// Compares the purges. The version of one that etcd lacks comes back with it.
+Status RegistryCompare::compare_purges(Store& store) {
+  WEFT_TRY(const auto purged, purged_in(store));
+  for (PurgedVersion purge : purged) {
+    const VersionKey key(purge.name.model, purge.uid);
+    if (std::ranges::any_of(
+            rows_, [&](const VersionRow& row) { return row.uid == purge.uid && row.model_name == purge.name.model; }))
+      lacking_.purged.emplace(key, purge);
+    const RegistryList::Item* const version = list_.find(purge.name.model, purge.uid);
+    const auto parsed =
+        version == nullptr ? Result<RegistryKey>(Error{Errc::not_found, {}}) : keys_.parse(version->key);
+    if (!parsed.ok()) continue;
+    purge.name.number = parsed->number;
+    RegistryList::Item* const item = list_.find(keys_.purge(purge.name.model, purge.name.number));
+    const auto record = item == nullptr ? Result<RegistryPurge>(Error{Errc::not_found, {}})
+                                        : open_purge(item->value, keys_.bound(item->key));
+    if (record.ok() && record->uid == purge.uid)
+      item->known = true;
+    else if (!lacking_.purged.contains(key))
+      lacking_.purges.push_back(std::move(purge));
+  }
+  return {};
 }
 
 Result<MirroredVersion> RegistryCompare::completed(Store& store, VersionRow row) const {
@@ -189,7 +248,10 @@ Result<Lacking> RegistryCompare::compare(Store& store) {
   WEFT_CHECK(each_row(store, list_models(), [&](const ModelRow& model) { return compare_model(store, model); }));
   WEFT_CHECK(compare_memory(store));
   std::ranges::sort(rows_, {}, &VersionRow::id);  // parents first
-  read_removers(store);
+  WEFT_CHECK(compare_purges(store));
+  read_authors(store);
+  for (auto& [key, purge] : lacking_.purged) purge.by = purgers_[{purge.name.model, purge.time_ns}];
+  for (PurgedVersion& purge : lacking_.purges) purge.by = purgers_[{purge.name.model, purge.time_ns}];
   for (VersionRow& row : rows_) {
     WEFT_TRY(MirroredVersion version, completed(store, std::move(row)));
     lacking_.versions.push_back(std::move(version));

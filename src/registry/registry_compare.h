@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "registry/registry_list.h"
 #include "registry/registry_records.h"
+#include "weft/cluster/registry.h"
 #include "weft/result.h"
 #include "weft/store/cluster_store.h"
 #include "weft/store/store.h"
@@ -35,37 +36,43 @@ inline bool is_refused(const Error& error) {
 }
 
 // The changes of a store, or of an origin, that a registry cannot have, such as a version of a name that would hide
-// another model's, with the reasons. For one thread.
+// another model's, with the reasons. A record of the registry names the first ones, and has numbers of the rest. For
+// one thread.
 class Impossible {
  public:
   void add(RefusedChange change) {
-    reasons_[{std::move(change.model), std::move(change.tag), change.uid}] = std::move(change.why);
+    reasons_[{std::move(change.model), std::move(change.tag), change.uid, change.purge}] = std::move(change.why);
   }
   void add(const VersionRow& version, std::string why) { add({version.model_name, {}, version.uid, std::move(why)}); }
   void add(const MirroredTag& tag, std::string why) { add({tag.model, tag.name, {}, std::move(why)}); }
-  bool has(const VersionRow& version) const { return reasons_.contains({version.model_name, {}, version.uid}); }
+  void add(const PurgedVersion& purge, std::string why) {
+    add({purge.name.model, {}, purge.uid, std::move(why), true});
+  }
+  void add(const RegistryShare& share);
+  bool has(const VersionRow& version) const { return has(Key{version.model_name, {}, version.uid, false}); }
   // Also if the tag leads to such a version.
   bool has(const MirroredTag& tag) const {
-    return reasons_.contains({tag.model, tag.name, {}}) ||
-           (!tag.uid.empty() && reasons_.contains({tag.model, {}, tag.uid}));
+    return has(Key{tag.model, tag.name, {}, false}) || (!tag.uid.empty() && has(Key{tag.model, {}, tag.uid, false}));
   }
-  bool empty() const { return reasons_.empty(); }
-  // The first ones, as many as a record of the registry takes, with shortened reasons.
-  std::vector<RefusedChange> list() const {
-    std::vector<RefusedChange> changes;
-    for (const auto& [key, why] : reasons_) {
-      if (changes.size() == kRefusedMax) break;
-      changes.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), one_line(why)});
-    }
-    return changes;
-  }
+  bool has(const PurgedVersion& purge) const { return has(Key{purge.name.model, {}, purge.uid, true}); }
+  bool empty() const { return reasons_.empty() && others_.empty(); }
+  // Sets the changes of a share: the first ones with shortened reasons, and numbers of as many further ones as a record
+  // takes.
+  void list(RegistryShare& share) const;
 
   static std::string one_line(const std::string& why) { return printable(why, kReasonMax); }
 
  private:
   static constexpr std::size_t kReasonMax = 300;
+  using Key = std::tuple<std::string, std::string, Uuid, bool>;  // model, tag, identity, a purge
 
-  std::map<std::tuple<std::string, std::string, Uuid>, std::string> reasons_;  // by model, tag and identity
+  static std::uint64_t number_of(const Key& key);
+  bool has(const Key& key) const {
+    return reasons_.contains(key) || (!others_.empty() && others_.contains(number_of(key)));
+  }
+
+  std::map<Key, std::string> reasons_;
+  std::set<std::uint64_t> others_;  // of a share: changes without reasons
 };
 
 // The changes that etcd lacks, in an order in which they can be written. A version that etcd has under another number
@@ -79,7 +86,8 @@ struct Lacking {
     std::uint64_t created_ns = 0;   // of the model
   };
   std::map<std::string, Ahead> ahead;
-  std::set<VersionKey> purged;                 // of these versions, those that are purged
+  std::map<VersionKey, PurgedVersion> purged;  // of these versions, those that are purged
+  std::vector<PurgedVersion> purges;           // of versions that etcd has: it lacks their keys
   std::map<VersionName, std::uint64_t> moved;  // versions that etcd has under another number than the store
   bool empty() const { return count() == 0; }
   std::size_t count() const;  // numbers count only if nothing else is lacking
@@ -107,7 +115,8 @@ class RegistryCompare {
   Status compare_model(Store& store, const ModelRow& model);
   Status compare_tags(Store& store, const ModelRow& model, const std::map<std::uint64_t, Uuid>& identities);
   Status compare_memory(Store& store);
-  void read_removers(Store& store);
+  Status compare_purges(Store& store);
+  void read_authors(Store& store);
   Result<MirroredVersion> completed(Store& store, VersionRow row) const;
   void compare_tag(MirroredTag tag);
   bool will_be_live(const std::string& model, const Uuid& uid);
@@ -116,8 +125,9 @@ class RegistryCompare {
   const RegistryKeys& keys_;
   Lacking lacking_;
   std::vector<VersionRow> rows_;  // of the store, with their numbers in the registry: for lacking_.versions
-  std::map<std::pair<std::string, std::uint64_t>, Author> removers_;  // by model and time: of its removed ones
-  std::set<VersionKey> lacking_live_;                                 // of them, those that will be live
+  // Authors of removals and purges that etcd lacks, by model and time.
+  std::map<std::pair<std::string, std::uint64_t>, Author> removers_, purgers_;
+  std::set<VersionKey> lacking_live_;  // of them, those that will be live
 };
 
 }  // namespace weft

@@ -44,6 +44,11 @@ Result<MirrorChange> decode_change(const RegistryKeys& keys, std::string_view ke
       change = MirroredMemory{std::move(parsed.model), parsed.number, true, moment.uid};
       return change;
     }
+    case KeyKind::purge: {
+      WEFT_TRY(RegistryPurge purge, open_purge(value, bound));
+      change = MirroredPurge{std::move(parsed.model), parsed.number, purge.time_ns, std::move(purge.by), purge.uid};
+      return change;
+    }
     case KeyKind::tag: {
       WEFT_TRY(RegistryTag tag, open_tag(value, bound));
       change = MirroredTag{std::move(parsed.model),      std::move(parsed.name), tag.number, tag.time_ns,
@@ -68,8 +73,9 @@ Status RegistryList::read(etcd::Client& client) {
   identities_.clear();
   next_numbers_.clear();
   revision_ = 0;
-  // In key order: d/, t/, v/, x/. keep() requires that.
-  for (KeyKind kind : {KeyKind::memory, KeyKind::tag, KeyKind::version, KeyKind::tombstone, KeyKind::head})
+  // In key order: d/, p/, t/, v/, x/. keep() requires that.
+  for (KeyKind kind :
+       {KeyKind::memory, KeyKind::purge, KeyKind::tag, KeyKind::version, KeyKind::tombstone, KeyKind::head})
     WEFT_CHECK(read_kind(client, kind));
   WEFT_TRY(etcd::RangeAnswer history, client.range({{keys_.history(), {}}, 0, revision_, false, false}));
   history_.reset();
@@ -150,7 +156,7 @@ void RegistryList::order() {
     if (!item.here) item.revision = published_at(item);
   const auto place = [this](const Item& item) {
     const std::string_view key = keys_.bound(item.key);
-    const bool comes_last = key.starts_with("t/") || key.starts_with("d/");
+    const bool comes_last = key.starts_with("t/") || key.starts_with("d/") || key.starts_with("p/");
     // A version moves to a larger number, which another one may have to leave first.
     return std::tuple(item.moves == 0, item.moves == 0 ? 0 : UINT64_MAX - number_in(item), comes_last, item.revision);
   };

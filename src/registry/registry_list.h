@@ -31,8 +31,8 @@ class RegistryList {
  public:
   RegistryList(const RegistryKeys& keys, RefusalSink refused) : keys_(keys), refused_(std::move(refused)) {}
 
-  // Reads versions, tombstones, tags and next numbers, in pages. Errc::changed: the revision was compacted meanwhile;
-  // read again.
+  // Reads versions, tombstones, tags, purges and next numbers, in pages. Errc::changed: the revision was compacted
+  // meanwhile; read again.
   Status read(etcd::Client& client);
   std::uint64_t revision() const { return revision_; }
   // The key h at that revision; nothing if the registry has no changes.

@@ -71,14 +71,22 @@ void fields(F& f, RegistryMoment& m) {
 }
 
 template <class F>
+void fields(F& f, RegistryPurge& m) {
+  using T = wire::Purge;
+  f(T::VT_TIME_NS, m.time_ns)(T::VT_UID, m.uid);
+  f.text_if_any(T::VT_USER, m.by.user).text_if_any(T::VT_NODE, m.by.node);
+}
+
+template <class F>
 void fields(F& f, RefusedChange& m) {
   using T = wire::Refused;
   f(T::VT_MODEL, m.model)(T::VT_UID, m.uid)(T::VT_WHY, m.why).text_if_any(T::VT_TAG, m.tag);
+  f(T::VT_PURGE, m.purge);
 }
 
 template <class F>
 void fields(F& f, RegistryShare& m) {
-  f(wire::Share::VT_GENERATION, m.generation)(wire::Share::VT_REFUSED, m.refused);
+  f(wire::Share::VT_GENERATION, m.generation)(wire::Share::VT_REFUSED, m.refused)(wire::Share::VT_OTHERS, m.others);
 }
 
 template <class F>
@@ -218,6 +226,10 @@ std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound
   return seal_as(RecordKind::registry_moment, moment, bound);
 }
 
+std::vector<std::byte> seal(const RegistryPurge& purge, std::string_view bound) {
+  return seal_as(RecordKind::registry_purge, purge, bound);
+}
+
 std::vector<std::byte> seal(const RegistryShare& share, std::string_view bound) {
   return seal_as(RecordKind::registry_mark, share, bound);
 }
@@ -276,9 +288,17 @@ Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string
   return open<wire::Moment, RegistryMoment>(RecordKind::registry_moment, value, bound);
 }
 
+Result<RegistryPurge> open_purge(std::span<const std::byte> value, std::string_view bound) {
+  WEFT_TRY(auto purge, (open<wire::Purge, RegistryPurge>(RecordKind::registry_purge, value, bound)));
+  if (purge.uid.empty() || purge.time_ns > limits::kTimeNsMax || !can_be_author(purge.by))
+    return refused_record(bound, "the facts of a purge are out of bounds");
+  return purge;
+}
+
 Result<RegistryShare> open_share(std::span<const std::byte> value, std::string_view bound) {
   WEFT_TRY(auto share, (open<wire::Share, RegistryShare>(RecordKind::registry_mark, value, bound)));
-  if (share.refused.size() > kRefusedMax) return refused_record(bound, "too many refused changes");
+  if (share.refused.size() > kRefusedMax || share.others.size() > kRefusedOthersMax)
+    return refused_record(bound, "too many refused changes");
   for (const RefusedChange& refused : share.refused) {
     if (!check_key_name(refused.model).ok() || (!refused.tag.empty() && !check_key_tag(refused.tag).ok()))
       return refused_record(bound, "the name of a refused change");

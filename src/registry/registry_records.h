@@ -17,11 +17,12 @@
 
 namespace weft {
 
-// 17: the share of a node in a reconciliation has the changes that the registry refused. 16: the nodes of the cluster
-// have records that outlive their leases; versions have the user who published them; tags have an owner, who has
-// protected them; members have a process and a place; the keys g and p/; the registry has generations and a history;
-// versions and purges have identities; tags of removed versions keep their keys
-inline constexpr std::uint32_t kRegistryFormat = 17;
+// 18: a purge says who made it, and a share has the changes beyond those that it names. 17: the share of a node in a
+// reconciliation has the changes that the registry refused. 16: the nodes of the cluster have records that outlive
+// their leases; versions have the user who published them; tags have an owner, who has protected them; members have a
+// process and a place; the keys g and p/; the registry has generations and a history; versions and purges have
+// identities; tags of removed versions keep their keys
+inline constexpr std::uint32_t kRegistryFormat = 18;
 
 // Inode numbers of a tombstone whose writer did not know them: an origin, or a node that had freed the content.
 inline constexpr std::uint64_t kTreeUnknown = 1;
@@ -61,23 +62,33 @@ struct RegistryTag {
 
 struct RegistryMoment {
   std::uint64_t time_ns = 0;
-  Uuid uid = {};  // of a version in memory or purged
+  Uuid uid = {};  // of a version in memory
 };
 
-inline constexpr std::size_t kRefusedMax = 500;  // changes that the share of a node lists
+struct RegistryPurge {
+  std::uint64_t time_ns = 0;
+  Author by = {};
+  Uuid uid = {};  // of the version
+};
+
+// Changes that the share of a node names, and those that it lists as numbers after them.
+inline constexpr std::size_t kRefusedMax = 500;
+inline constexpr std::size_t kRefusedOthersMax = 50'000;
 
 // A change that a node has and the registry cannot have.
 struct RefusedChange {
   std::string model;
   std::string tag = {};  // "": a version
-  Uuid uid = {};         // of the version; zeros of a tag, and of a purge
+  Uuid uid = {};         // of the version; zeros of a tag
   std::string why = {};
+  bool purge = false;  // a purge of the version
 };
 
 // The reconciliation of a node.
 struct RegistryShare {
   std::uint64_t generation = 0;  // the last one that the node has completed
   std::vector<RefusedChange> refused = {};
+  std::vector<std::uint64_t> others = {};  // further ones, as Impossible::number_of()
 };
 
 // `bound` is RegistryKeys::bound() of the key.
@@ -92,6 +103,7 @@ std::vector<std::byte> seal(const KnownNode& node, std::string_view bound);  // 
 std::vector<std::byte> seal(const ClaimHolder& holder, std::string_view bound);
 std::vector<std::byte> seal(const OriginCollection& collection, std::string_view bound);
 std::vector<std::byte> seal(const RegistryMoment& moment, std::string_view bound);
+std::vector<std::byte> seal(const RegistryPurge& purge, std::string_view bound);
 std::vector<std::byte> seal(const RegistryShare& share, std::string_view bound);
 
 Result<RegistryMeta> open_meta(std::span<const std::byte> value, std::string_view bound);
@@ -100,6 +112,7 @@ Result<MirroredVersion> open_version(std::span<const std::byte> value, std::stri
 Result<RegistryTombstone> open_tombstone(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryTag> open_tag(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryMoment> open_moment(std::span<const std::byte> value, std::string_view bound);
+Result<RegistryPurge> open_purge(std::span<const std::byte> value, std::string_view bound);
 Result<RegistryShare> open_share(std::span<const std::byte> value, std::string_view bound);
 Result<Member> open_member(std::span<const std::byte> value, std::string_view bound);
 Result<KnownNode> open_node(std::span<const std::byte> value, std::string_view bound);

@@ -147,6 +147,7 @@ constexpr Subject kSubjects[] = {
     {Table::meta, kPinned, false, as_it_is},
     {Table::meta, kUnreaped, false, as_it_is},
     {Table::meta, kReleasing, true, as_it_is},
+    {Table::meta, kPurged, false, as_it_is},
     {Table::meta, kUnsaved, false, fine_if_missing},
     // Judged by judge_cached(): a publish that died may have promoted a pack in its table of contents only.
     {Table::meta, kCached, false, nullptr},

@@ -258,4 +258,9 @@ Status JournalReplay::replay(Txn& txn, const RenumberEvent& event, Content /*con
   return survey_.is_lost(model, event.number) ? Status{} : apply_renumber(txn, event);
 }
 
+Status JournalReplay::replay(Txn& txn, const PurgeEvent& event, Content /*content*/, Found& /*found*/) {
+  WEFT_TRY(const std::optional<ModelRow> model, find_model(txn, event.model));
+  return survey_.is_lost(model, event.number) ? Status{} : apply_purge(txn, event);
+}
+
 }  // namespace weft

@@ -54,6 +54,7 @@ class JournalReplay {
   Status replay(Txn& txn, const RenameEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const UndeleteEvent& event, Content content, Found& found);
   Status replay(Txn& txn, const RenumberEvent& event, Content content, Found& found);
+  Status replay(Txn& txn, const PurgeEvent& event, Content content, Found& found);
   Result<std::optional<VersionContent>> content_of(const VersionRow& version, Found& found) const;
   void pass_over(std::span<const Ino> views, const FirstView& first);
 

@@ -39,6 +39,9 @@ struct Label {
   std::string operator()(const RenumberEvent& event) const {
     return fmt::format("the new number of {}@{}", event.model, event.number);
   }
+  std::string operator()(const PurgeEvent& event) const {
+    return fmt::format("the purge of {}@{}", event.model, event.number);
+  }
   std::string operator()(const UndeleteEvent& event) const {
     return fmt::format("the undelete of {}@{}", event.model, event.number);
   }

@@ -80,6 +80,7 @@ class JournalSurvey {
   void see(const DescriptionEvent& event) { name(event.model, event.number); }
   void see(const RenameEvent& event) { rename(event.model, event.to); }
   void see(const UndeleteEvent& event);
+  void see(const PurgeEvent& event) { name(event.model, event.number); }
   void see(const RenumberEvent& event);
   Model& named(const std::string& model);
   void rename(std::string model, const std::string& to);

@@ -197,6 +197,37 @@ TEST_CASE("reconcile: the later of two removals counts also if the registry lose
     CHECK(eventually([&] { return row_of(*node, "m", 1).removed; }));
 }
 
+// Both nodes know the purge, and both have restarted since etcd lost it.
+TEST_CASE("reconcile: a purge that etcd alone has lost comes back from a store, with its author") {
+  Loss loss;
+  const Uuid uid = must(publish(*loss.knows, "m", {1})).version.uid;
+  REQUIRE(remove_version(loss.knows->registry(), "m", 1).ok());
+  loss.etcd.save("without the purge");
+  REQUIRE(loss.knows->wait_connected());
+  REQUIRE(loss.knows->registry().purge({{"m", 1}, uid, 0, {"eve", {}}}).ok());
+  CHECK(loss.knows->registry().purged().size() == 1);
+  must(loss.late->registry().catch_up(Loss::deadline()));
+  CHECK(loss.late->registry().purged().size() == 1);
+  loss.knows.reset();
+  loss.late.reset();
+  loss.etcd.set_back("without the purge");
+  loss.knows = loss.node("knows");
+  CHECK(eventually([&] { return loss.knows->registry().status().lost.find("the purge of m@1") != std::string::npos; }));
+  loss.late = loss.node("late");
+  CHECK(loss.reconcile().problems.empty());
+  auto fresh = loss.node("fresh");
+  CHECK(eventually([&] { return fresh->registry().purged().size() == 1; }));
+  CHECK(fresh->registry().purged()[0].uid == uid);
+  std::string purger;
+  for (const Commit& commit : must(fresh->store().commits(0)).commits)
+    if (commit.kind == Commit::Kind::purge) purger = commit.by.user;
+  CHECK(purger == "eve");
+  const auto undeleted = fresh->registry().undelete("m", 1, [](const Digest&) { return true; }, {});
+  REQUIRE_FALSE(undeleted.ok());
+  CHECK(undeleted.error().message.find("it was purged at 2") != std::string::npos);
+  CHECK(undeleted.error().message.find("by eve on node") != std::string::npos);
+}
+
 TEST_CASE("reconcile: a lost purge of a version that is live again is reported, once") {
   Loss loss;
   const Uuid uid = must(publish(*loss.late, "m", {1})).version.uid;
@@ -275,6 +306,39 @@ TEST_CASE("reconcile: tags and removals come back with their authors, and tags w
   for (const Commit& commit : must(loss.late->store().commits(0)).commits)
     if (commit.kind == Commit::Kind::removal) remover = commit.by.user;
   CHECK(remover == "eve");
+}
+
+TEST_CASE("reconcile: an etcd that gets full stops it with one line, and a repeated run completes it") {
+  constexpr unsigned kLost = 60;
+  Loss loss;
+  must(publish(*loss.knows, "m", {1}));
+  loss.lose(
+      [](RegistryNode& node) {
+        PublishRequest request;
+        request.message = std::string(16'000, 'a');
+        for (unsigned content = 2; content < 2 + kLost; ++content) must(publish(node, "m", {content}, request));
+      },
+      [](RegistryNode& node) { must(publish(node, "other", {2})); });
+  loss.etcd.kill();
+  loss.etcd.argue({"--quota-backend-bytes=600000"});
+  loss.etcd.restart();
+  REQUIRE(loss.knows->wait_connected());
+  const auto stopped = loss.knows->registry().reconcile({});
+  REQUIRE_FALSE(stopped.ok());
+  CHECK(stopped.error().code == Errc::no_space);
+  CHECK(stopped.error().message.find("etcd does not take the versions of this node") != std::string::npos);
+  CHECK(stopped.error().message.find('\n') == std::string::npos);
+  loss.etcd.kill();
+  loss.etcd.argue({});
+  loss.etcd.restart();
+  loss.etcd.control({"alarm", "disarm"});
+  CHECK(loss.reconcile().problems.empty());
+  for (ClusterNode* node : {loss.knows.get(), loss.late.get()}) {
+    REQUIRE(eventually([&] { return names_of(node->store()).find("other@1") != std::string::npos; }));
+    REQUIRE(eventually([&] { return must(must(node->store().snapshot())->model("m")).next_number == 2 + kLost; }));
+    for (unsigned number = 1; number <= 1 + kLost; ++number)
+      CHECK(row_of(*node, "m", number).manifest == sha256(testing::manifest_of({{number}})));
+  }
 }
 
 }  // namespace weft

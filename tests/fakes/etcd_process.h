@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "testing.h"
@@ -27,7 +28,9 @@ class EtcdProcess {
 
   void kill();     // SIGKILL; acknowledged writes survive
   void restart();  // with the same data and address
-  void forget();   // kills it and deletes its data
+  // Sets the arguments for the next starts. Not with tls.
+  void argue(std::vector<std::string> arguments) { arguments_ = std::move(arguments); }
+  void forget();  // kills it and deletes its data
   // Copies its data to a new copy of this name.
   void save(const std::string& name = "saved");
   void set_back(const std::string& name = "saved");  // restarts it with the copy

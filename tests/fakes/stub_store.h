@@ -92,6 +92,7 @@ class StubSnapshot : public Snapshot {
   Result<std::vector<VersionId>> in_memory(VersionId, std::size_t) override { return stubbed(); }
   Result<std::vector<VersionId>> pinned(VersionId, std::size_t) override { return stubbed(); }
   Result<std::vector<VersionId>> unreaped(VersionId, std::size_t) override { return stubbed(); }
+  Result<std::vector<std::pair<VersionId, std::uint64_t>>> purged() override { return stubbed(); }
 };
 
 }  // namespace weft::testing

@@ -117,6 +117,8 @@ struct OriginCollection {
 struct PurgedVersion {
   VersionName name;
   Uuid uid;
+  std::uint64_t time_ns = 0;
+  Author by = {};
 };
 
 // A version that got another number, because a registry that had lost history gave its number to another version too.
@@ -200,12 +202,14 @@ class Registry : public FlushRecords {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no origin to collect"};
   }
 
-  // Records that a removed version is purged: no node undeletes it, and each node frees its content when it knows.
-  // Errc::exists: the version is live. Errc::not_found: there is no such version.
+  // Records that a removed version is purged: no node undeletes it, and each node frees its content when it knows. When
+  // it returns, this node's store has the record. The registry fills in the time and Author::node. A repeated purge has
+  // no effect. Errc::exists: the version is live. Errc::not_found: there is no such version.
   virtual Status purge(const PurgedVersion& /*version*/) {
     return Error{Errc::unsupported, "this node belongs to no cluster: it has no registry for purges"};
   }
-  // Returns the purged versions that this node knows of. A new one is announced by ClusterOptions::changed.
+  // Returns the purged versions that this node's store has, without their authors. A new one is announced by
+  // ClusterOptions::changed.
   virtual std::vector<PurgedVersion> purged() const { return {}; }
 
   // Members by node, from the watch, so the call needs no message. Without a cluster there are none.
@@ -251,7 +255,7 @@ struct ClusterOptions {
   EtcdOptions etcd;
   Member self;                     // the registry fills in `node`, `since_ns`, `process` and `place`
   std::chrono::seconds lease{10};  // a node that is silent for so long is not a member
-  // Called after a commit of the mirror, and after a change of members, of purges or of `connected`. Any thread. Must
+  // Called after a commit of the mirror, and after a change of members or of `connected`. Any thread. Must
   // be short and not call the registry.
   std::function<void()> changed;
   // Called once if another weftd runs with a copy of the store, as the same node. Changes of the registry fail from

@@ -93,7 +93,15 @@ struct MirroredDescription {
   std::uint64_t time_ns = 0;  // as VersionRow::described_ns
   Uuid uid = {};
 };
-using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredMemory>;
+// A removed version was purged: it is never undeleted, and each node frees its content. No effect on a live version.
+struct MirroredPurge {
+  std::string model;
+  std::uint64_t number = 0;
+  std::uint64_t time_ns = 0;
+  Author by = {};
+  Uuid uid = {};  // of the version
+};
+using MirrorChange = std::variant<MirroredVersion, MirroredTag, MirroredMemory, MirroredPurge>;
 
 struct MirrorOutcome {
   std::uint64_t applied = 0;          // changes that took effect; all others were known already or are problems

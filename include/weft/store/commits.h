@@ -14,8 +14,9 @@ namespace weft {
 struct Commit {
   // description: message or metrics of the version changed. undelete: a removed version is live again. rename: the
   // model has another name.
+  // purge: a removed version is never undeleted, and its content is freed everywhere.
   // in_memory, on_disk: the publisher's report on where the version's bytes are (VersionNote::in_memory).
-  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk, description, undelete, rename };
+  enum class Kind : std::uint8_t { publish, tags, removal, in_memory, on_disk, description, undelete, rename, purge };
   struct Tag {
     std::string name;
     std::uint64_t number = 0;  // version that it leads to; 0: the tag is deleted
@@ -31,7 +32,7 @@ struct Commit {
   std::string lost = {};       // removal: as VersionRow::lost
   std::string to = {};         // rename: the new name
   std::string publisher = {};  // publish: as VersionRow::publisher
-  Author by = {};              // who published, tagged or removed; empty if it is unknown
+  Author by = {};              // who published, tagged, removed or purged; empty if it is unknown
 };
 
 // A part of the history.

@@ -130,6 +130,8 @@ class Snapshot {
   virtual Result<std::vector<VersionId>> pinned(VersionId from, std::size_t count_max) = 0;
   // As pinned(), of removed versions whose content gc has not freed.
   virtual Result<std::vector<VersionId>> unreaped(VersionId from, std::size_t count_max) = 0;
+  virtual Result<std::vector<std::pair<VersionId, std::uint64_t>>>
+  purged() = 0;  // removed versions that were purged, and when
 };
 
 // Resolves "MODEL[@V]" in a snapshot: V is a number, a tag, "latest" or nothing (latest). Errc::not_found also for a

@@ -115,8 +115,8 @@ constexpr CommandInfo kWatchInfo = {
     .json =
         "{event, model, version, tags, user, node, publisher, bytes, new_bytes, time_ns,\n"
         " position} in each line;\n"
-        "event is publish, tag, remove, undelete, note, memory, durable, lost, rename or\n"
-        "restart\n",
+        "event is publish, tag, remove, purge, undelete, note, memory, durable, lost,\n"
+        "rename or restart\n",
 };
 
 std::string by_text(const Author& by) {

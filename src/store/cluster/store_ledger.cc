@@ -60,6 +60,7 @@ void add(std::vector<CatalogEvent>& events, RenumberEvent event) {
 void add(std::vector<CatalogEvent>& /*events*/, const RepairEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const AdoptionEvent& /*event*/) {}
 void add(std::vector<CatalogEvent>& /*events*/, const NoteEvent& /*event*/) {}
+void add(std::vector<CatalogEvent>& /*events*/, const PurgeEvent& /*event*/) {}  // a collection frees its content there
 void add(std::vector<CatalogEvent>& /*events*/, const RenameEvent& /*event*/) {}  // a cluster renames no model
 
 std::vector<CatalogEvent> catalog_events(std::vector<JournaledEvent> journal) {

@@ -107,6 +107,7 @@ class JournaledIndex {
   Status replay(Txn& txn, const RenameEvent& event) const { return apply_rename(txn, event); }
   Status replay(Txn& txn, const UndeleteEvent& event);
   Status replay(Txn& txn, const RenumberEvent& event) const { return apply_renumber(txn, event); }
+  Status replay(Txn& txn, const PurgeEvent& event) const { return apply_purge(txn, event); }
 
   const SafePath path_;
   const std::unique_ptr<Env> env_;

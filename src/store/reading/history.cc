@@ -67,6 +67,9 @@ class Commits {
     append(Commit::Kind::removal, event.model, event.number, event.time_ns);
     append(Commit::Kind::undelete, std::move(event.model), event.to, event.time_ns);
   }
+  void take(PurgeEvent& event) {
+    append(Commit::Kind::purge, std::move(event.model), event.number, event.time_ns).by = std::move(event.by);
+  }
   void take(RepairEvent& /*event*/) { repaired = true; }
 
   std::uint64_t position_;

@@ -263,6 +263,15 @@ class TxnSnapshot final : public Snapshot {
   Result<std::vector<VersionId>> unreaped(VersionId from, std::size_t count_max) override {
     return noted(txn_, kUnreaped, from, count_max);
   }
+  Result<std::vector<std::pair<VersionId, std::uint64_t>>> purged() override {
+    std::vector<std::pair<VersionId, std::uint64_t>> all;
+    WEFT_TRY(const auto ids, noted(txn_, kPurged, 0, SIZE_MAX));
+    for (const VersionId id : ids) {
+      WEFT_TRY(const auto time_ns, note_value(txn_, kPurged, id));
+      all.emplace_back(id, time_ns.value_or(0));
+    }
+    return all;
+  }
 
  private:
   template <class Row>

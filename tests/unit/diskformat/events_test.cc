@@ -143,6 +143,12 @@ TEST_CASE("records about a version keep its identity, and changes of a registry 
   CHECK(event_text(renumber) == "new number 5 of m@2");
   for (const std::uint64_t to : {std::uint64_t{0}, std::uint64_t{2}, limits::kVersionNumberMax + 1})
     CHECK(decode_event(encode_event(RenumberEvent{1, "m", 2, to}, 7), "e").error().code == Errc::corrupt);
+  const PurgeEvent purge = again(PurgeEvent{1, "m", 2, 3, 4, {"ada", "node1"}, uid});
+  CHECK(purge.time_ns == 3);
+  CHECK(purge.by == Author{"ada", "node1"});
+  CHECK(purge.uid == uid);
+  CHECK(event_text(purge) == "purge of m@2");
+  CHECK(decode_event(encode_event(PurgeEvent{1, "m", 0}, 7), "e").error().code == Errc::corrupt);
 }
 
 TEST_CASE("an undelete survives encoding, and impossible numbers are refused") {

@@ -64,6 +64,13 @@ TEST_CASE("events of a version that is in memory, then durable") {
   CHECK(concerns(renamed[0], {"org"}));
   CHECK(concerns(renamed[0], {"m"}));
   CHECK_FALSE(concerns(renamed[0], {"org/other"}));
+
+  Commit purge{Commit::Kind::purge, "m", 2, {}, 0, 19, 500};
+  purge.by = {"ada", "node1"};
+  const auto purged = events_of(purge, 400);
+  REQUIRE(purged.size() == 1);
+  CHECK(json_of(purged[0]) ==
+        R"({"event":"purge","model":"m","version":2,"user":"ada","node":"node1","time_ns":19,"position":500})");
   const auto durable = events_of({Commit::Kind::on_disk, "m", 2, {}, 0, 19, 500}, 400);
   REQUIRE(memory.size() == 1);
   REQUIRE(durable.size() == 1);

@@ -706,14 +706,22 @@ TEST_CASE("names: a purged version comes back with its purge, and is not undelet
   removed.version.removed_ns = UINT64_MAX >> 1U;
   Lacking lacking;
   lacking.versions = {lost, removed};
-  for (const MirroredVersion& one : lacking.versions) lacking.purged.insert({one.version.model_name, one.version.uid});
+  for (const MirroredVersion& one : lacking.versions) {
+    const VersionRow& row = one.version;
+    lacking.purged.emplace(VersionKey(row.model_name, row.uid),
+                           PurgedVersion{{row.model_name, row.number}, row.uid, 77, {"ada", "there"}});
+  }
   Impossible impossible;
   CHECK(reconcile(c, lacking, impossible).empty());
   for (const char* model : {"lost", "live"}) {
     CAPTURE(model);
     CHECK(tombstone_of(c, model).has_value());
     CHECK(is_purged(c, model));
-    CHECK_FALSE(c.names.undelete(model, 1, {}).ok());
+    const auto refused = c.names.undelete(model, 1, {});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().message.find("by ada on node there") != std::string::npos);
+    const auto item = c.client.range({{c.keys.purge(model, 1), {}}, 0, 0, false, false})->items.at(0);
+    CHECK(open_purge(item.value, c.keys.bound(item.key))->time_ns == 77);
   }
 }
 
@@ -766,26 +774,36 @@ TEST_CASE("names: a purge is tried again if the record of its version is put aga
 TEST_CASE("names: purges that the registry cannot have are reported, and stop no others") {
   Cluster c;
   Purges purges(c.own);
+  std::vector<PurgedVersion> all;
   etcd::Txn lose;
   for (const char* model : {"bad", "good", "live"}) {
     const PublishWish what = wish(model, 1);
     must_publish(c, what);
     REQUIRE(c.names.remove_version(model, 1).ok());
-    REQUIRE(purges.put({{model, 1}, what.version.version.uid}).ok());
+    all.push_back({{model, 1}, what.version.version.uid});
+    REQUIRE(purges.put(all.back()).ok());
     lose.then.emplace_back(etcd::Delete{{c.keys.purge(model, 1), {}}});
   }
   lose.then.emplace_back(etcd::Put{c.keys.tombstone("bad", 1), {std::byte{1}}, 0});
   REQUIRE(c.client.txn(lose).ok());
   REQUIRE(c.names.undelete("live", 1, {}).ok());
-  std::vector<RefusedChange> refused;
-  const Status back = purges.bring_back(refused);
+  all.push_back({{"absent", 1}, all.front().uid});
+  std::vector<std::string> refused;
+  Impossible impossible;
+  const Status back = purges.bring_back(all, impossible, [&](const Error& error) { refused.push_back(error.message); });
   if (!back.ok()) FAIL(back.error().message);
   CHECK(is_purged(c, "good"));
   CHECK_FALSE(is_purged(c, "live"));
   REQUIRE(refused.size() == 2);
-  CHECK(refused[0].why.find("bad@") != std::string::npos);
-  CHECK(refused[1].why.find("live@1: it was brought back meanwhile") != std::string::npos);
-  CHECK(purges.list().size() == 2);
+  CHECK(refused[0].find("bad@") != std::string::npos);
+  CHECK(refused[1].find("live@1: it was brought back meanwhile") != std::string::npos);
+  CHECK(impossible.has(all[0]));
+  CHECK_FALSE(impossible.has(all[1]));
+  CHECK(impossible.has(all[2]));
+  VersionRow live;
+  live.model_name = "live";
+  live.uid = all[2].uid;
+  CHECK_FALSE(impossible.has(live));  // the version itself, such as a later message, can come back
 }
 
 TEST_CASE("names: a collection that does not verify stops no reconciliation") {
@@ -807,7 +825,9 @@ TEST_CASE("names: the tags of a version that the registry refuses are not tried"
   lacking.tags = {{"m", "best", 1, 5, 6, {}, lacking.versions[0].version.uid, 7}};
   Impossible impossible;
   CHECK(reconcile(c, lacking, impossible).size() == 1);
-  CHECK(impossible.list().size() == 1);
+  RegistryShare share;
+  impossible.list(share);
+  CHECK(share.refused.size() == 1);
 }
 
 TEST_CASE("names: the shares of a reconciliation are read even if they are many and large") {

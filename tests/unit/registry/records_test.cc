@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "diskformat/hash.h"
 #include "diskformat/record.h"
+#include "diskformat/uuid.h"
+#include "registry/registry_compare.h"
 #include "registry/registry_keys.h"
 #include "registry/registry_records.h"
 #include "registry_generated.h"
@@ -225,6 +227,41 @@ TEST_CASE("records: a share that refers to one text many times is refused, befor
   CHECK(open_share(seal(share, bound), bound).value().refused.size() == kRefusedMax);
   share.refused.push_back({"m"});
   CHECK_FALSE(open_share(seal(share, bound), bound).ok());
+}
+
+TEST_CASE("records: a share has all changes that the registry refused, and names the first ones") {
+  const std::string bound = "s/1";
+  const auto row = [](std::uint64_t number) {
+    VersionRow version;
+    version.model_name = "m" + std::to_string(number);
+    version.uid = Uuid{1, number};
+    return version;
+  };
+  Impossible before;
+  for (std::uint64_t number = 1; number <= kRefusedMax + 700; ++number) before.add(row(number), "no");
+  RegistryShare share{5};
+  before.list(share);
+  CHECK(share.refused.size() == kRefusedMax);
+  CHECK(share.others.size() == 700);
+  Impossible after;
+  after.add(open_share(seal(share, bound), bound).value());
+  for (std::uint64_t number = 1; number <= kRefusedMax + 700; ++number) REQUIRE(after.has(row(number)));
+  CHECK_FALSE(after.has(row(kRefusedMax + 701)));
+  RegistryShare again{5};
+  after.list(again);
+  CHECK(again.refused.size() == kRefusedMax);
+  CHECK(again.others.size() == 700);
+}
+
+TEST_CASE("records: a purge has its author, and one without an identity is refused") {
+  const RegistryPurge purge{5, {"ada", "node1"}, random_id()};
+  const auto opened = open_purge(seal(purge, "p/m@1"), "p/m@1");
+  REQUIRE(opened.ok());
+  CHECK(opened->time_ns == 5);
+  CHECK(opened->by == purge.by);
+  CHECK(opened->uid == purge.uid);
+  CHECK_FALSE(open_purge(seal(purge, "p/m@1"), "p/m@2").ok());
+  CHECK_FALSE(open_purge(seal(RegistryPurge{5}, "p/m@1"), "p/m@1").ok());
 }
 
 TEST_CASE("records: intact records with impossible facts are refused") {

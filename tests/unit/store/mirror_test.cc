@@ -260,6 +260,33 @@ TEST_CASE("of a removal and an undelete the later is true, in any order, and a n
   CHECK(version_of(*other.store, "a", 1).removed);
 }
 
+TEST_CASE("of two removals, and of two undeletes, the later time counts, also after a rebuild") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}, {2}});
+  mirror(*test.store, {version}, 1);
+  REQUIRE(adopt(*test.store, "a", 1, {{1}, {2}}).ok());
+  version.version.undeleted_ns = 501;
+  mirror(*test.store, {version}, 2);
+  CHECK(version_of(*test.store, "a", 1).undeleted_ns == 501);
+  CHECK_FALSE(test.store->snapshot().value()->local(version_of(*test.store, "a", 1).id).value().view_inos.empty());
+  CHECK(mirror(*test.store, {tombstone(version, 500)}, 3).empty());  // earlier than the undelete
+  CHECK_FALSE(version_of(*test.store, "a", 1).removed);
+  mirror(*test.store, {tombstone(version, 600)}, 4);
+  MirroredVersion later = tombstone(version, 700);
+  later.tags = {"x"};
+  mirror(*test.store, {later}, 5);
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{tombstone(version, 650)}, 6).value().applied == 0);
+  const VersionRow row = version_of(*test.store, "a", 1);
+  CHECK(row.removed_ns == 700);
+  CHECK(row.removed_tags == std::vector<std::string>{"x"});
+  version.version.undeleted_ns = 650;
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{version}, 7).value().applied == 0);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  const std::string before = dump(*test.store, false);
+  test.close();
+  CHECK(rebuilt(test.path) == before);
+}
+
 TEST_CASE("a version whose content gc has freed here comes back bare, with other inode numbers") {
   TestCluster test;
   MirroredVersion version = record("a", 1, {{1}, {2}});
@@ -282,6 +309,37 @@ TEST_CASE("a version whose content gc has freed here comes back bare, with other
   const std::string before = dump(*test.store, false);
   test.close();
   CHECK(rebuilt(test.path) == before);
+}
+
+TEST_CASE("a store records a purge of a removed version, once, until the version is live again") {
+  TestCluster test;
+  MirroredVersion version = record("a", 1, {{1}});
+  const MirroredPurge purge{"a", 1, 700, {"ada", "node1"}, version.version.uid};
+  const auto purged = [&] { return test.store->snapshot().value()->purged().value(); };
+  mirror(*test.store, {version, purge}, 1);
+  CHECK(purged().empty());  // it is live
+  MirroredPurge other = purge;
+  other.uid = record("b", 1, {{2}}).version.uid;
+  mirror(*test.store, {tombstone(version, 500), other}, 2);
+  CHECK(purged().empty());
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{purge}, 3).value().applied == 1);
+  CHECK(test.store->mirror().apply(std::vector<MirrorChange>{purge}, 4).value().applied == 0);
+  REQUIRE(purged().size() == 1);
+  CHECK(purged()[0].second == 700);
+  CHECK(test.store->gc({false, 4}, no_progress()).value().versions_reaped <= 1);
+  CHECK(purged().size() == 1);
+  Commit last;
+  for (const Commit& commit : test.store->commits(0).value().commits) last = commit;
+  CHECK(last.kind == Commit::Kind::purge);
+  CHECK(last.by == purge.by);
+  CHECK(fsck(*test.store) == std::vector<std::string>{});
+  test.close();
+  CHECK(Store::rebuild(test.path, decode, no_progress()).value().problems == std::vector<std::string>{});
+  test.open();
+  CHECK(purged().size() == 1);
+  version.version.undeleted_ns = 800;
+  mirror(*test.store, {version}, 5);
+  CHECK(purged().empty());
 }
 
 TEST_CASE("a bare version that is removed and undeleted is bare again") {
