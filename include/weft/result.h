@@ -61,7 +61,8 @@ class [[nodiscard]] Failure {
   Error& error() const { return *error_; }  // not after a move from this
 
  private:
-  friend class Result<void>;
+  template <class T>
+  friend class Result;
   Failure() = default;
   static void drop(Error* error) noexcept;
 
@@ -84,20 +85,21 @@ class [[nodiscard]] Result {
     if (ok_) {
       std::construct_at(&value_, other.value_);
     } else {
-      std::construct_at(&failure_, other.failure_);
+      failure_ = other.failure_;
     }
   }
-  Result(Result&& other) noexcept : ok_(other.ok_) { take(std::move(other)); }
+  Result(Result&& other) noexcept : failure_(std::move(other.failure_)), ok_(other.ok_) { take_value(other); }
   Result& operator=(const Result& other) requires std::copy_constructible<T> { return *this = Result(other); }
   Result& operator=(Result&& other) noexcept {
     if (this != &other) {
-      clear();
+      drop_value();
+      failure_ = std::move(other.failure_);
       ok_ = other.ok_;
-      take(std::move(other));
+      take_value(other);
     }
     return *this;
   }
-  ~Result() { clear(); }
+  ~Result() { drop_value(); }
 
   bool ok() const { return ok_; }
   explicit operator bool() const { return ok_; }
@@ -123,24 +125,16 @@ class [[nodiscard]] Result {
   void need_error() const {
     if (ok_) refuse_access(ok_);
   }
-  void take(Result&& other) noexcept {
-    if (ok_) {
-      std::construct_at(&value_, std::move(other.value_));
-    } else {
-      std::construct_at(&failure_, std::move(other.failure_));
-    }
+  void take_value(Result& other) noexcept {
+    if (ok_) std::construct_at(&value_, std::move(other.value_));
   }
-  void clear() noexcept {
-    if (ok_) {
-      std::destroy_at(&value_);
-    } else {
-      std::destroy_at(&failure_);
-    }
+  void drop_value() noexcept {
+    if (ok_) std::destroy_at(&value_);
   }
 
+  Failure failure_;
   union {
-    T value_;
-    Failure failure_;
+    T value_;  // if ok_
   };
   bool ok_;
 };

@@ -131,8 +131,9 @@ void FetchQueue::add(const std::shared_ptr<Transfer>& transfer, std::size_t unit
   (traffic == Traffic::foreground ? wanted_ : background).push_back({transfer, unit});
 }
 
-void FetchQueue::set_class(const std::shared_ptr<Transfer>& transfer, Traffic background) {
-  if (background == transfer->background || (background == Traffic::staging && has(*transfer))) return;
+void FetchQueue::set_class(const std::shared_ptr<Transfer>& transfer, Traffic background, bool all) {
+  const bool keeps = background == Traffic::staging || !all;
+  if (background == transfer->background || (keeps && has(*transfer))) return;
   Entries& before = background_of(*transfer);
   transfer->background = background;
   move_entries(before, background_of(*transfer), [&](const Entry& one) { return one.transfer == transfer; });

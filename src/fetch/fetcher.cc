@@ -111,7 +111,7 @@ void Fetcher::queue(std::vector<RangePart>& parts, const ColdRange& what, bool a
     part.home.transfer->use();
     part.home.transfer->is_read = true;
     part.home.transfer->is_straight = what.one_tensor;
-    state_.queue.set_class(part.home.transfer, what.background);
+    state_.queue.set_class(part.home.transfer, what.background, what.all);
     for (std::size_t unit = part.units.first; unit < part.units.second; ++unit) {
       part.home.transfer->join(unit);
       if (what.all) continue;

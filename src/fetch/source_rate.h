@@ -9,14 +9,15 @@ namespace weft {
 class SourceRate {
  public:
   void begin() { ++running_; }
-  // Ends a read that began; 0 bytes: it failed.
+  // Ends a read that began; 0 bytes: it failed. No time: it says nothing about the source.
   void end(std::uint64_t bytes, std::chrono::duration<double> took) {
     const double at_once = running_--;
-    if (bytes < kTells || took.count() <= 0) return;
-    const double rate = static_cast<double>(bytes) * at_once / took.count();
-    rate_ = rate_ == 0 ? rate : kNewest * rate + (1 - kNewest) * rate_;
+    if (bytes < kTells) return;
     others_ = 0;
     try_after_ = kTryAfter;
+    if (took.count() <= 0) return;
+    const double rate = static_cast<double>(bytes) * at_once / took.count();
+    rate_ = rate_ == 0 ? rate : kNewest * rate + (1 - kNewest) * rate_;
   }
   // Another source was read instead.
   void passed_over() { ++others_; }

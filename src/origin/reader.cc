@@ -47,16 +47,17 @@ Result<std::vector<Digest>> OriginReader::chunks(const Digest& manifest, const C
 // Calls `read` with the places of the runs, and once more after a failure that outdated tables may explain.
 template <class T, class Read>
 Result<T> OriginReader::read_twice(const Digest& manifest, const std::vector<ChunkRun>& runs, const Read& read) {
-  const auto once = [&]() -> Result<T> {
-    WEFT_TRY(const PlacesPointer places, this->places(manifest));
-    WEFT_TRY(const auto stretches, this->stretches(*places, runs));
+  const auto once = [&](const Places& places) -> Result<T> {
+    WEFT_TRY(const auto stretches, this->stretches(places, runs));
     return read(stretches);
   };
-  auto got = once();
+  WEFT_TRY(const PlacesPointer places, this->places(manifest));
+  auto got = once(*places);
   if (got.ok() || got.error().code == Errc::internal) return got;
   const bool dropped = forget();
   if (!dropped && got.error().code != Errc::not_found) return got;  // a missing pack may just have been rewritten
-  return once();
+  WEFT_TRY(const PlacesPointer anew, this->places(manifest));
+  return once(*anew);
 }
 
 Result<SourceBytes> OriginReader::read(const Digest& manifest, const std::vector<ChunkRun>& runs,

@@ -45,10 +45,11 @@ class OriginSource final : public BlobSource {
     auto& calls = size < kLargeOriginRead ? calls_ : large_reads_;
     PaceGate::Read paced(*gate_, aid.traffic, PaceEnd::origin, aid.is_waited_for);
     if (paced.is_held()) return read_paced(manifest, {runs.begin(), runs.end()}, size, deadline, aid, paced);
-    paced.owe(size - std::min<std::uint64_t>(size, aid.kept.bytes));
-    return calls->call<SourceBytes>([reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end()),
-                                     kept = aid.kept] { return reader->read(manifest, wanted, kept); },
-                                    deadline);
+    auto got = calls->call<SourceBytes>([reader = reader_, manifest, wanted = std::vector(runs.begin(), runs.end()),
+                                         kept = aid.kept] { return reader->read(manifest, wanted, kept); },
+                                        deadline);
+    if (got.ok()) paced.owe(size - std::min<std::uint64_t>(size, aid.kept.bytes));
+    return got;
   }
   bool refuted(std::uint32_t /*giver*/) override {
     const auto again =

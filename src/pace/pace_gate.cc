@@ -96,6 +96,7 @@ void PaceGate::owe(const PacedRead& read, std::uint64_t bytes) {
 }
 
 void PaceGate::count(const PacedRead& read, std::uint64_t bytes) {
+  if (bytes == 0) return;
   Counts& counts = counts_.at(static_cast<std::size_t>(read.traffic)).at(static_cast<std::size_t>(read.end));
   counts.bytes.fetch_add(bytes, std::memory_order_relaxed);
   counts.pieces.fetch_add(1, std::memory_order_relaxed);

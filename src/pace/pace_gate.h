@@ -93,7 +93,7 @@ class PaceGate::Read {
   // True: the piece may go now, and counts.
   bool may_go(std::uint64_t bytes) { return wait(bytes, Deadline::min()); }
   // Waits for the turn of the piece, at the latest until `until`. False: the piece may not go yet. The read keeps its
-  // place for the next call.
+  // place for the next call. With 0 bytes it waits until what was owed is paid.
   bool wait(std::uint64_t bytes, Deadline until) {
     const bool may_wait = read_.traffic != Traffic::foreground && gate_.is_set_.load(std::memory_order_relaxed);
     if (may_wait && is_waited_for_ && is_waited_for_()) read_.traffic = Traffic::foreground;

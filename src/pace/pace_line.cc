@@ -86,7 +86,8 @@ std::optional<PaceLine::Held> PaceLine::held(const PacedRead& read, Deadline now
   if (read.traffic == Traffic::staging && reader_waited_ + kAfterReader > now)
     return Held{PaceRate::total, std::min(reader_waited_ + kAfterReader, aged)};
   for (const auto& [number, other] : line_) {
-    if (number == read.number || !goes_before(other, read, now) || latest(other)->free_at > now) continue;
+    const Account* const theirs = latest(other);  // null: no rate holds that read back any more
+    if (number == read.number || theirs == nullptr || theirs->free_at > now || !goes_before(other, read, now)) continue;
     if (const auto both = shared(read, other)) return Held{*both, aged};
   }
   return {};

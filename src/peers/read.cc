@@ -16,7 +16,6 @@ constexpr std::size_t kBuffersMax = 2;  // buffers of the exchange for one answe
 constexpr std::size_t kInFlightMax = 64;
 // After a failure, the wait for each read that is still in flight.
 constexpr std::chrono::milliseconds kFailedWait{20};
-constexpr std::chrono::milliseconds kHeldLook{50};  // between two looks whether held bytes are still wanted
 
 Status check_size(const Answer& answer, std::size_t expected) {
   std::uint64_t size = answer.windows() == 0 ? answer.head().size() : 0;
@@ -91,22 +90,27 @@ class Flight {
   // Waits until this node's rates let a piece go. The reads in flight end first: the time of the wait is then not
   // theirs, and says nothing about the peer.
   Status take_turn(std::size_t left) {
-    granted_ = patience_.paced == nullptr ? left : patience_.paced->piece(std::min(left, ReadWindow::kPieceMax));
+    granted_ = patience_.paced == nullptr ? left : patience_.paced->piece(left);
     if (patience_.paced == nullptr || patience_.paced->may_go(granted_)) return {};
     WEFT_CHECK(finish({}));
     const auto begun = Deadline::clock::now();
-    while (!patience_.paced->wait(granted_, deadline_in(kHeldLook))) WEFT_CHECK(stay());
+    heard_ = begun;
+    Status turn;
+    while (turn.ok() && !patience_.paced->wait(granted_, deadline_in(kPacedLook))) turn = stay();
     target_.held += Deadline::clock::now() - begun;
-    return {};
+    return turn;
   }
 
   // Keeps the windows open while the read is held back.
   Status stay() {
     if (patience_.is_wanted && !patience_.is_wanted()) return Error{Errc::cancelled, "peer: no longer wanted"};
     const Deadline heard = answer_.keep_open();
-    if (Deadline::clock::now() > answer_.open_until())
+    const Deadline now = Deadline::clock::now();
+    if (now > answer_.open_until() || now > std::max(heard_, heard) + patience_.patience)
       return Error{Errc::timed_out, "peer: it fell silent while its bytes waited for their turn"};
-    if (std::exchange(heard_, heard) >= heard || !patience_.on_sign || patience_.on_sign()) return {};
+    if (heard <= heard_) return {};
+    heard_ = heard;
+    if (!patience_.on_sign || patience_.on_sign()) return {};
     return Error{Errc::cancelled, "peer: no longer wanted"};
   }
 
@@ -180,7 +184,7 @@ class Flight {
   const PeerPatience& patience_;
   std::deque<Flying> reads_;
   std::size_t granted_ = 0;  // bytes that may go now
-  Deadline heard_{};         // the last sign of life while the read was held back
+  Deadline heard_{};         // the begin of the last wait for a turn, or the last sign of life in it
 };
 
 }  // namespace

@@ -144,7 +144,22 @@ class PeerSource::Reading {
     request.must_code = must_code_ && !from.peer.last;
   }
 
+  // Waits until this node's rates have let go what came in the heads of earlier answers. The peer then holds nothing
+  // for this read.
+  Status pay(PeerSearch::Try& from) {
+    if (!paced_.is_held()) return {};
+    const auto begun = Deadline::clock::now();
+    while (!paced_.wait(0, deadline_in(kPacedLook)))
+      if (aid_.is_wanted && !aid_.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
+    const auto held = Deadline::clock::now() - begun;
+    from.held += held;
+    aid_.held += held;
+    search_.came();
+    return {};
+  }
+
   Status ask(PeerSearch::Try& from, const AskBytes& request) {
+    WEFT_CHECK(pay(from));
     WEFT_TRY(const auto answer, source_.call(from, request, sign_of(from)));
     if (!answer->head().empty()) paced_.owe(answer->head().size());
     if (answer->windows() == 0 || paced_.is_held()) return bring(from, *answer, request);

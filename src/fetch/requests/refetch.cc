@@ -42,6 +42,7 @@ Result<Holder> holder_of(Store& store, const ContentId& id) {
 }
 
 Status fetch(Store& store, Fetcher& fetcher, const ContentId& id, const Holder& holder, Progress& progress) {
+  const ColdWait wait([&progress] { return !progress.cancelled(); });
   for (std::uint64_t at = 0; at < id.length; at += kRefetchStep) {
     WEFT_CHECK(check_cancelled(progress));
     const std::uint64_t part = std::min(kRefetchStep, id.length - at);

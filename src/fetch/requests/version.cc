@@ -86,6 +86,10 @@ std::vector<ContentId> blobs_in(const Manifest& manifest, const std::vector<std:
   return blobs;
 }
 
+Error interrupted() {
+  return Error{Errc::cancelled, "interrupted; what has come stays"};
+}
+
 }  // namespace
 
 std::vector<std::vector<Range>> wanted_ranges(const Manifest& manifest, const std::string& layers) {
@@ -117,19 +121,22 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
     report.moved_bytes += absent;
   }
   progress.total(report.bytes);
+  const ColdWait wait([&progress] { return !progress.cancelled(); });
   for (std::uint32_t i = 0; i < manifest.files.size(); ++i) {
     progress.phase(fmt::format("fetching {}", manifest.files[i].path));
     for (const Range& range : wanted[i])
       for (std::uint64_t at = 0, part = 0; at < range.length; at += part) {
-        if (progress.cancelled()) return Error{Errc::cancelled, "interrupted; what has come stays"};
+        if (progress.cancelled()) return interrupted();
         part = std::min(fetcher.is_held(traffic) ? kHeldStep : kStep, range.length - at);
         const std::uint64_t ahead = range.length - at - part;
-        WEFT_CHECK(fetcher.bring({.version = row.id,
-                                  .file = i,
-                                  .range = {range.offset + at, part},
-                                  .ahead = ahead,
-                                  .all = true,
-                                  .background = traffic}));
+        const Status brought = fetcher.bring({.version = row.id,
+                                              .file = i,
+                                              .range = {range.offset + at, part},
+                                              .ahead = ahead,
+                                              .all = true,
+                                              .background = traffic});
+        if (progress.cancelled()) return interrupted();
+        WEFT_CHECK(brought);
         progress.advance(part);
       }
     if (!wanted[i].empty()) ++report.files;

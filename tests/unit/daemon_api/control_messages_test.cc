@@ -174,7 +174,7 @@ TEST_CASE("an event of an import is a question, a removed version or progress") 
   CHECK(again(ImportEvent{.files = 7}).files == 7U);
   CHECK(again(ImportEvent{.open = 0}).open == 0U);
   CHECK(again(ImportEvent{.removed = VersionName{"m", 3}}).removed == VersionName{"m", 3});
-  const auto progress = decode_fields<ImportEvent>(parsed(encode_fields(ProgressEvent{"reading", 2, 1})));
+  const auto progress = decode_fields<ImportEvent>(parsed(encode_fields(ProgressEvent{"reading", 2, 1, ""})));
   REQUIRE(progress.ok());
   CHECK_FALSE((progress->files || progress->open || progress->removed));
 }

@@ -100,7 +100,7 @@ TEST_CASE("a unit that a reader waits for goes before units ahead of readers, an
 TEST_CASE("staging comes after what is read ahead, and a transfer that is wanted sooner is staging no more") {
   Queued one;
   const auto staged = made_transfer(one.store, {4 * kDigestChunk}, 2);
-  one.queue.set_class(staged, Traffic::staging);
+  one.queue.set_class(staged, Traffic::staging, true);
   one.queue.want_ahead(staged, {0, 2});
   one.queue.want_ahead(one.transfer, {0, 1});
   const auto first = one.queue.take();
@@ -114,9 +114,11 @@ TEST_CASE("staging comes after what is read ahead, and a transfer that is wanted
   one.arrive(*first);
   one.arrive(*second);
   one.queue.want_ahead(one.transfer, {1, 2});
-  one.queue.set_class(one.transfer, Traffic::staging);  // its unit is wanted ahead of a reader
+  one.queue.set_class(one.transfer, Traffic::staging, true);  // its unit is wanted ahead of a reader
   CHECK(one.transfer->background == Traffic::ahead);
-  one.queue.set_class(staged, Traffic::ahead);
+  one.queue.set_class(staged, Traffic::ahead, false);  // a reader of a part of it
+  CHECK(staged->background == Traffic::staging);
+  one.queue.set_class(staged, Traffic::ahead, true);
   const auto third = one.queue.take();
   const auto fourth = one.queue.take();
   REQUIRE(third);
@@ -150,7 +152,7 @@ TEST_CASE("what a rate holds back leaves workers to readers") {
   for (VersionId version = 2; version < 6; ++version) {
     ahead.push_back(made_transfer(one.store, {kDigestChunk}, version));
     staged.push_back(made_transfer(one.store, {kDigestChunk}, version + 10));
-    queue.set_class(staged.back(), Traffic::staging);
+    queue.set_class(staged.back(), Traffic::staging, true);
     queue.want_ahead(ahead.back(), {0, 1});
     queue.want_ahead(staged.back(), {0, 1});
   }

@@ -237,6 +237,16 @@ TEST_CASE("other rates count at once, and owe nothing for earlier pieces") {
   CHECK(on.passes(read));
 }
 
+TEST_CASE("a read in the line that no rate holds any more holds up nobody") {
+  Line on;
+  on.line.set({.staging = 1'000'000, .total = 1'000'000});
+  auto ahead = on.read(Traffic::ahead), staging = on.read(Traffic::staging);
+  CHECK(on.passes(ahead));
+  CHECK(!on.passes(ahead));
+  on.line.set({.staging = 2'000'000});  // the read ahead has not looked since
+  CHECK(on.passes(staging));
+}
+
 TEST_CASE("no sum wraps") {
   Line on;
   on.line.set({.staging = UINT64_MAX, .total = 1, .origin = UINT64_MAX});
