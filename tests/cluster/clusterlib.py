@@ -27,16 +27,17 @@ counter = itertools.count(1)
 
 
 def tcp_providers():
-    """Two of libfabric's over TCP that cannot reach each other, the better one first. Later versions than 1.17 have the code of
-    net in tcp."""
+    """Those of libfabric that use connections over TCP, the best one first. Later versions than 1.17 have the code of net in
+    tcp."""
     try:
         version = ctypes.CDLL("libfabric.so.1").fi_version()
     except OSError:
         return []
-    return ["net", "tcp"] if version <= 1 << 16 | 17 else ["tcp", "tcp;ofi_rxm"]
+    return ["net", "tcp"] if version <= 1 << 16 | 17 else ["tcp"]
 
 
 PROVIDERS = tcp_providers()
+DATAGRAMS = "tcp;ofi_rxm"  # reliable ones over TCP
 
 
 def hardware_address(number):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from clusterlib import PROVIDERS, Wire, can_make_networks
+from clusterlib import DATAGRAMS, PROVIDERS, Wire, can_make_networks
 from daemonlib import metrics
 from links import unplugged
 from nodes import MODEL_FILE, SECONDS_MAX, SILENCE_SECONDS, Cluster
@@ -28,7 +28,7 @@ import mmap, sys
 with open(sys.argv[1], "rb") as file:
     sys.stdout.buffer.write(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)[:1 << 20])
 """
-over_both_providers = pytest.mark.parametrize("swarm", [PROVIDERS[0], "tcp;ofi_rxm"], indirect=True)
+over_both_providers = pytest.mark.parametrize("swarm", [PROVIDERS[0], DATAGRAMS], indirect=True)
 
 
 @pytest.fixture
