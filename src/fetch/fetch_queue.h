@@ -70,8 +70,8 @@ class FetchQueue {
   // As want_ahead(), for idle units of a group.
   void want_batch(const std::shared_ptr<Transfer>& transfer, Units units);
   // Sets the class of the transfer's units that no reader waits for, queued ones too. A transfer whose units are to
-  // come does not become one of staging: an earlier request wants them sooner. A request of some of its units, not of
-  // `all`, leaves the class of such a transfer as it is.
+  // come does not become one of staging: an earlier request wants them sooner. If a request wants a part of the file,
+  // not `all`, such a transfer keeps its class.
   void set_class(const std::shared_ptr<Transfer>& transfer, Traffic background, bool all);
   // Adds an entry for a unit whose state is queued already: it was put back, or has left its swarm.
   void add(const std::shared_ptr<Transfer>& transfer, std::size_t unit, Traffic traffic);

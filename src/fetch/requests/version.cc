@@ -129,12 +129,12 @@ Result<FetchReport> fetch_version(Store& store, Fetcher& fetcher, const VersionR
         if (progress.cancelled()) return interrupted();
         part = std::min(fetcher.is_held(traffic) ? kHeldStep : kStep, range.length - at);
         const std::uint64_t ahead = range.length - at - part;
-        const Status brought = fetcher.bring({.version = row.id,
-                                              .file = i,
-                                              .range = {range.offset + at, part},
-                                              .ahead = ahead,
-                                              .all = true,
-                                              .background = traffic});
+        const auto brought = fetcher.bring({.version = row.id,
+                                            .file = i,
+                                            .range = {range.offset + at, part},
+                                            .ahead = ahead,
+                                            .all = true,
+                                            .background = traffic});
         if (progress.cancelled()) return interrupted();
         WEFT_CHECK(brought);
         progress.advance(part);
