@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error (header only). All failures inside weft are returned this way; exceptions do not cross
-// a function that returns a Result, and errno is translated where the system call is made (os/sys.h).
+// Result<T>: a value or an Error (base/result.cc). All failures inside weft are returned this way; exceptions do not
+// cross a function that returns a Result, and errno is translated where the system call is made (os/sys.h).
 #pragma once
 
 #include <concepts>
@@ -69,8 +69,10 @@ class [[nodiscard]] Failure {
   Error* error_ = nullptr;  // after a move too
 };
 
-// Throws std::logic_error: the value of a failed Result was asked for, or the Error of one that is ok.
-[[noreturn]] void refuse_access(bool ok);
+// Both throw std::logic_error: a failed Result was asked for its value; one that is ok, or was moved from, was asked
+// for its Error.
+[[noreturn]] void refuse_value();
+[[noreturn]] void refuse_error();
 
 // A union by hand: the templates of std::variant, for each T in each source, take a tenth to a fifth of the build's
 // time.
@@ -120,10 +122,10 @@ class [[nodiscard]] Result {
 
  private:
   void need_value() const {
-    if (!ok_) refuse_access(ok_);
+    if (!ok_) refuse_value();
   }
   void need_error() const {
-    if (ok_) refuse_access(ok_);
+    if (failure_.error_ == nullptr) refuse_error();
   }
   void take_value(Result& other) noexcept {
     if (ok_) std::construct_at(&value_, std::move(other.value_));
@@ -157,7 +159,7 @@ class [[nodiscard]] Result<void> {
 
  private:
   void need_error() const {
-    if (ok_) refuse_access(ok_);
+    if (failure_.error_ == nullptr) refuse_error();
   }
 
   Failure failure_;

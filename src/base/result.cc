@@ -40,8 +40,12 @@ void Failure::drop(Error* error) noexcept {
   delete error;
 }
 
-void refuse_access(bool ok) {
-  throw std::logic_error(ok ? "a Result with a value has no error" : "a failed Result has no value");
+void refuse_value() {
+  throw std::logic_error("a failed Result has no value");
+}
+
+void refuse_error() {
+  throw std::logic_error("a Result that is ok, or was moved from, has no error");
 }
 
 std::string_view errc_name(Errc code) {

@@ -64,10 +64,11 @@ TEST_CASE("a Result is copied, moved and assigned in either state") {
   check_too_many(many[8].error());
 }
 
-TEST_CASE("what was moved from keeps its state") {
+TEST_CASE("what was moved from is no success, and has no Error") {
   Status failed = at_most_one(2);
   const Status other = std::move(failed);
   CHECK_FALSE(failed.ok());  // NOLINT(bugprone-use-after-move)
+  CHECK_THROWS_AS(static_cast<void>(failed.error()), std::logic_error);
   check_too_many(other.error());
 }
 
