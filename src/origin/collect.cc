@@ -86,12 +86,13 @@ class OriginCollecting {
     progress_.phase("reading tables of contents");
     WEFT_TRY(const auto packs, origin_.packs());
     const std::set<PackId> present(packs.begin(), packs.end());
-    // A repair that brings back a lost pack writes another one before places name it.
-    no_pack_lost_ = std::ranges::includes(present, needed_.packs());
     for (const PackId pack : packs) {
       WEFT_CHECK(check_cancelled(progress_));
       WEFT_CHECK(judge(pack));
     }
+    // A repair that brings back a lost pack writes another one before places name it.
+    if (!std::ranges::includes(whole_, needed_.packs())) unnamed_.clear();
+    for (const auto& [pack, blobs] : unnamed_) report_.dead_bytes += bytes_of(blobs);
     // A collection that was stopped may have deleted the table of contents alone.
     for (const PackId pack : origin_.freed().packs)
       if (!present.contains(pack) && !is_needed(pack, {}) && stat_file(pack_path(directory_, pack)).ok())
@@ -115,6 +116,9 @@ class OriginCollecting {
     if (!toc.ok()) return ++report_.packs, Status{};
     std::uint64_t bytes = 0, dead_bytes = 0;
     std::vector<ContentId> blobs;
+    if (const auto st = stat_file(pack_path(directory_, pack));
+        st.ok() && static_cast<std::uint64_t>(st->st_size) >= toc->size)
+      whole_.insert(pack);
     for (const PackEntry& entry : toc->entries) {
       blobs.push_back(entry.id);
       bytes += entry.id.length;
@@ -127,9 +131,8 @@ class OriginCollecting {
     ++report_.packs;
     if (needed && listed_before_.contains(pack) && !needed_.packs().contains(pack)) ++report_.packs_spared;
     if (options_.blobs && !purged_packs_.contains(pack)) return {};
-    const bool orphan = needed && is_orphan(pack, blobs);
-    report_.dead_bytes += read || orphan ? bytes : dead_bytes;
-    if (orphan) unnamed_.emplace(pack, std::move(blobs));
+    if (needed && is_orphan(pack, blobs)) return unnamed_.emplace(pack, std::move(blobs)), Status{};
+    report_.dead_bytes += read ? bytes : dead_bytes;
     const bool all = options_.all || options_.blobs;
     if (needed_.packs().contains(pack) && (all ? dead_bytes > 0 : has_dead_share(bytes, dead_bytes)))
       rewrites_.add(pack, dead_bytes);
@@ -139,17 +142,38 @@ class OriginCollecting {
   // True if no places lead to a pack, or will: a collection that was stopped has left a copy, or two nodes have staged
   // equal blobs at once. The blobs that versions need are in other packs.
   bool is_orphan(PackId pack, const std::vector<ContentId>& blobs) const {
-    return no_pack_lost_ && !needed_.packs().contains(pack) && !listed_before_.contains(pack) &&
-           !needed_.may_place_in(blobs);
+    return !needed_.packs().contains(pack) && !listed_before_.contains(pack) && !needed_.may_place_in(blobs);
+  }
+
+  static std::uint64_t bytes_of(const std::vector<ContentId>& blobs) {
+    std::uint64_t bytes = 0;
+    for (const ContentId& id : blobs) bytes += id.length;
+    return bytes;
   }
 
   // Returns the orphans of find_dead() that the rewrites do not continue with. From this collection on a list names
-  // them, as it names rewritten packs, so that no writer relies on them. They go after the same time for readers.
+  // them, as it names rewritten packs, so that no writer relies on them. A later collection frees them, after the same
+  // time for readers.
   std::vector<PackId> orphans() const {
     std::vector<PackId> all;
     for (const auto& [pack, blobs] : unnamed_)
       if (copies_ && !rewrites_.is_copy(pack)) all.push_back(pack);
     return all;
+  }
+
+  // Another collection, announced before this one, may be moving places to its copy, which is no orphan then. It writes
+  // them under the present name of a manifest, which has no places until then.
+  Status keep_copies_of_others() {
+    if (unnamed_.empty()) return {};
+    const std::set<Digest> moves(rewrites_.moves().begin(), rewrites_.moves().end());
+    for (const Digest& manifest : needs_.placed()) {
+      if (moves.contains(manifest)) continue;  // this manifest gets a later name
+      WEFT_TRY(const bool has, rewrites_.has_present_name(manifest));
+      const auto places = origin_.places(manifest);
+      if (!has || !places.ok()) return unnamed_.clear(), Status{};
+      for (const auto& [id, place] : places->blobs) unnamed_.erase(place.pack);
+    }
+    return {};
   }
 
   // True if readers may still use a pack that was rewritten.
@@ -207,7 +231,10 @@ class OriginCollecting {
     for (unsigned tries = 1;; ++tries) {
       const OriginCollection latest = order_.latest();
       WEFT_CHECK(follow(latest));
-      if (copies_) WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
+      if (copies_) {
+        WEFT_CHECK(rewrites_.plan(needs_.placed(), needed_.packs()));
+        WEFT_CHECK(keep_copies_of_others());
+      }
       FreedFiles freed = list(origin_.freed().sequence + 1);
       Status done = put_freed(directory_, freed);
       if (done.ok()) done = order_.announce({origin_.uuid(), freed.sequence, needs_.horizon_ns()});
@@ -219,17 +246,9 @@ class OriginCollecting {
     }
   }
 
-  // Places lead to the copies from now on. Without a time for readers, the old packs and the orphans go too.
+  // Places lead to the copies from now on. Without a time for readers, the old packs go too.
   Status move() {
-    for (const PackId pack : orphans()) {
-      listed_before_.insert(pack);
-      if (options_.reading_ns != 0) continue;
-      --report_.packs;
-      std::uint64_t bytes = 0;
-      for (const ContentId& id : unnamed_.at(pack)) bytes += id.length;
-      report_.dead_bytes -= std::min(report_.dead_bytes, bytes);
-      add_dead(pack, unnamed_.at(pack));
-    }
+    for (const PackId pack : orphans()) listed_before_.insert(pack);
     WEFT_TRY(const bool moved, rewrites_.move());
     if (!moved) return report_.packs_spared += rewrites_.packs().size(), Status{};
     for (const auto& [old, copy] : rewrites_.packs()) {
@@ -306,7 +325,7 @@ class OriginCollecting {
   std::set<PackId> listed_before_;                    // packs that an earlier list names
   std::set<PackId> purged_packs_;                     // packs with a blob of the options
   std::map<PackId, std::vector<ContentId>> unnamed_;  // orphans, with their blobs
-  bool no_pack_lost_ = false;                         // each pack that places name is there
+  std::set<PackId> whole_;                            // packs that are as long as their tables of contents say
   bool copies_ = false;                               // the lists of this collection name rewritten packs and orphans
   Dead dead_;
   PackRewrites rewrites_{origin_, [this](const ContentId& id) { return needed_.has_blob(id); }, progress_};

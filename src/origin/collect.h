@@ -12,7 +12,8 @@
 //      list, freed/<sequence>. The list repeats the names of earlier lists.
 //   4. The registry announces the sequence and the horizon. Places lead to the copies now.
 //   5. Reads the registry again, and deletes the listed files that no version needs now. Rewritten packs, orphans,
-//      and the former names of their manifests, stay for the grace period, because readers may use them.
+//      and the former names of their manifests, stay for the grace period, because readers may use them. Orphans stay
+//      for a later collection in any case.
 //
 // Stage-outs. A node stages a version after its mirror shows the version's publish. If the announcement came before the
 // publish, the node knows the announcement, and does not write before it has read the list. It relies on no listed

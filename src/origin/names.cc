@@ -178,7 +178,8 @@ class NameReading {
     }
   }
 
-  // Keeps the last of the removals, if the last undelete is earlier.
+  // Keeps the last of the removals, unless the last undelete is later. A reconciliation that removes a purged version
+  // again gives both the same time.
   void remove() {
     for (const auto& [identity, undelete] : undeleted_) {
       const auto version = versions_.find(identity);
@@ -190,7 +191,7 @@ class NameReading {
     for (const auto& [identity, removals] : removed_) {
       const auto undeleted = undeleted_.find(identity);
       const MirroredRemoval& removal = removals.rbegin()->second;
-      if (undeleted != undeleted_.end() && removal.time_ns <= undeleted->second.time_ns) continue;
+      if (undeleted != undeleted_.end() && removal.time_ns < undeleted->second.time_ns) continue;
       auto [at, fresh] = versions_.try_emplace(identity);
       VersionRow& row = at->second;
       if (fresh) {

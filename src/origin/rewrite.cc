@@ -18,10 +18,11 @@
 namespace weft {
 namespace {
 
-// Returns the pack id for a copy of these blobs: the same for each try, and another one for other blobs.
-PackId id_of_copy(PackId old, const std::vector<PackEntry>& entries) {
+// Returns the pack id for copy `n` of these blobs: the same for each try, and another one for other blobs.
+PackId id_of_copy(PackId old, const std::vector<PackEntry>& entries, std::uint64_t n) {
   Sha256 hash;
   hash.update(std::as_bytes(std::span(&old, 1)));
+  hash.update(std::as_bytes(std::span(&n, 1)));
   for (const PackEntry& entry : entries) {
     hash.update(std::as_bytes(std::span(&entry.offset, 1)));
     hash.update(std::as_bytes(std::span(entry.id.root.bytes)));
@@ -38,7 +39,6 @@ bool may_be_tried_later(Errc code) {
 
 }  // namespace
 
-// True if the places have a name that is not freed.
 Result<bool> PackRewrites::has_present_name(const Digest& manifest) const {
   const std::uint64_t names = origin_.freed().names_of(manifest);
   if (names == 0) return true;
@@ -116,11 +116,12 @@ Status PackRewrites::copy(PackId old) {
   for (const auto& [id, offset] : named_.at(old))
     if (find_entry(toc, id, offset) == nullptr)
       return Error{Errc::corrupt, "its table of contents lacks a blob that a version needs"};
-  toc.pack = id_of_copy(old, toc.entries);
+  // A list names earlier copies that were left: they may be deleted.
+  std::uint64_t n = 0;
+  do toc.pack = id_of_copy(old, toc.entries, n++);
+  while (origin_.freed().has_pack(toc.pack));
   toc.size = 0;
   for (const PackEntry& entry : toc.entries) toc.size = std::max(toc.size, entry.offset + entry.id.length);
-  if (origin_.freed().has_pack(toc.pack))
-    return Error{Errc::not_found, "an earlier copy of these blobs may be deleted"};
   WEFT_TRY(const Fd pack, origin_.open_pack(old));
   WEFT_CHECK(origin_.put_pack(toc, pack.get(), progress_));
   packs_[old] = toc.pack;
@@ -184,6 +185,18 @@ Status PackRewrites::plan(const std::set<Digest>& placed, const std::set<PackId>
   return {};
 }
 
+// Returns false if the places lead to a pack that this list names and that has no copy: another collection has moved
+// them there meanwhile.
+bool PackRewrites::lead_to_copies(Places& places) const {
+  for (auto& [id, place] : places.blobs) {
+    if (const auto copy = packs_.find(place.pack); copy != packs_.end())
+      place.pack = copy->second;
+    else if (origin_.freed().has_pack(place.pack))
+      return false;
+  }
+  return true;
+}
+
 // Places lead to packs that no list names. So only this list's name is written: under a later name, another collection
 // may write places, and relies on no pack of its own list.
 Result<bool> PackRewrites::move() const {
@@ -192,10 +205,9 @@ Result<bool> PackRewrites::move() const {
     WEFT_CHECK(check_cancelled(progress_));
     WEFT_TRY(const auto bytes, if_there(origin_.manifest(manifest)));
     WEFT_TRY(auto places, if_there(origin_.places(manifest)));
-    all = all && bytes && places;
-    if (!bytes || !places) continue;
-    for (auto& [id, place] : places->blobs)
-      if (const auto copy = packs_.find(place.pack); copy != packs_.end()) place.pack = copy->second;
+    const bool leaves = bytes && places && lead_to_copies(*places);
+    all = all && leaves;
+    if (!leaves) continue;
     WEFT_CHECK(origin_.put_manifest(manifest, *bytes));
     WEFT_CHECK(origin_.put_places(*places));
   }

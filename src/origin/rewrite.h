@@ -47,6 +47,9 @@ class PackRewrites {
   // collection has freed it.
   Result<bool> move() const;
 
+  // True if the places of a manifest have a name that no list frees.
+  Result<bool> has_present_name(const Digest& manifest) const;
+
   const std::map<PackId, PackId>& packs() const { return packs_; }  // old pack -> new one
   bool is_copy(PackId pack) const {
     return std::ranges::any_of(packs_, [pack](const auto& one) { return one.second == pack; });
@@ -57,7 +60,6 @@ class PackRewrites {
   }
 
  private:
-  Result<bool> has_present_name(const Digest& manifest) const;
   Result<bool> has_work(const std::set<Digest>& placed, const std::set<PackId>& packs) const;
   using Blobs = std::set<std::pair<ContentId, std::uint64_t>>;  // with their offsets
   Status read_all(const std::set<Digest>& placed);
@@ -68,6 +70,7 @@ class PackRewrites {
   Status copy_all();
   Status copy(PackId pack);
   Status give_up(const Error& why);
+  bool lead_to_copies(Places& places) const;
 
   const OriginDir& origin_;
   const std::function<bool(const ContentId&)> is_needed_;

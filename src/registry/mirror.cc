@@ -159,7 +159,7 @@ Result<bool> Mirror::settle(RegistryList& list) {
     WEFT_TRY(Lacking lacking, RegistryCompare(list).compare(parts_.store));
     const bool merges = meta_.lost.empty() && meta_.generation > mark_.generation;
     if (merges)
-      for (auto& [key, purge] : std::exchange(lost_purges_, {})) lacking.purges.push_back(std::move(purge));
+      for (const auto& [key, purge] : lost_purges_) lacking.purges.push_back(purge);
     lacking.leave_out(impossible_);
     if (lacking.empty()) return true;
     if (merges) {
@@ -167,6 +167,7 @@ Result<bool> Mirror::settle(RegistryList& list) {
       const auto refused = [this](const Error& error) { refuse(error); };
       WEFT_CHECK(parts_.restore.reconcile(lacking, list.revision(), impossible_, refused));
       WEFT_CHECK(parts_.purges.bring_back(lacking.purges, impossible_, refused));
+      lost_purges_.clear();
       continue;
     }
     const std::string what = fmt::format("node {} has {}, and etcd lacks {}", parts_.name, lacking.text(),

@@ -123,11 +123,11 @@ void RegistryCompare::read_authors(Store& store) {
 // Compares the purges. The version of one that etcd lacks comes back with it.
 Status RegistryCompare::compare_purges(Store& store) {
   WEFT_TRY(const auto purged, purged_in(store));
+  std::set<VersionKey> lacking;
+  for (const VersionRow& row : rows_) lacking.emplace(row.model_name, row.uid);
   for (PurgedVersion purge : purged) {
     const VersionKey key(purge.name.model, purge.uid);
-    if (std::ranges::any_of(
-            rows_, [&](const VersionRow& row) { return row.uid == purge.uid && row.model_name == purge.name.model; }))
-      lacking_.purged.emplace(key, purge);
+    if (lacking.contains(key)) lacking_.purged.emplace(key, purge);
     const RegistryList::Item* const version = list_.find(purge.name.model, purge.uid);
     const auto parsed =
         version == nullptr ? Result<RegistryKey>(Error{Errc::not_found, {}}) : keys_.parse(version->key);

@@ -116,8 +116,9 @@ void EtcdProcess::start() {
   arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
   pid_ = start_program(kServer, arguments, dir_ / "log");
   auto end = std::chrono::steady_clock::now() + kStartMax;
-  // etcd accepts connections before it answers. A refused client would only retry after a second.
-  while (!takes_connections(port_) || !run_control({"endpoint", "health"})) {
+  // etcd accepts connections before it answers. A refused client would only retry after a second. For etcd 3.5 an etcd
+  // with an alarm is not healthy, although it answers.
+  while (!takes_connections(port_) || !(run_control({"endpoint", "health"}) || run_control({"get", "ready"}))) {
     if (::waitpid(pid_, nullptr, WNOHANG) == pid_ || std::chrono::steady_clock::now() > end)
       throw std::runtime_error("etcd does not start: " + read_text(dir_ / "log"));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

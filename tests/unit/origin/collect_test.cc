@@ -316,13 +316,12 @@ TEST_CASE("a copy that a collection left when it was stopped goes, although a ve
       test.remove(middle);
       std::set<ContentId> dead = test.blobs_of(middle);
       for (const ContentId& id : test.blobs_of(last)) dead.erase(id);
-      if (then == Then::with_grace) REQUIRE(test.collect_for(3'600'000'000'000).ok());
-      if (then == Then::purge) {
-        OriginGcOptions options{kNow};
-        options.blobs = dead;
-        REQUIRE(collect_origin(test.open(), test, options, no_progress()).ok());
-      }
+      OriginGcOptions first{kNow};  // lists the copy, and the next collection deletes it
+      if (then == Then::with_grace) first.reading_ns = 3'600'000'000'000;
+      if (then == Then::purge) first.blobs = dead;
+      REQUIRE(collect_origin(test.open(), test, first, no_progress()).ok());
       CHECK(test.is_whole(last));
+      if (then == Then::purge) REQUIRE(collect_origin(test.open(), test, first, no_progress()).ok());
       if (then != Then::purge) REQUIRE(test.collect().ok());
       for (const ContentId& id : dead) CHECK_FALSE(test.any_pack_has(id));
       CHECK(test.is_whole(last));
@@ -332,6 +331,28 @@ TEST_CASE("a copy that a collection left when it was stopped goes, although a ve
       CHECK(test.files("places") == 1);
       CHECK(test.open().holds(last.manifest));
     }
+}
+
+TEST_CASE("a copy of a collection that goes on meanwhile is no orphan") {
+  for (int steps = 0, ended = 0; ended == 0; ++steps) {
+    REQUIRE(steps < 300);
+    Collected test;
+    const VersionRow base = test.stage_tensors("base", {1, 2, 3});
+    const VersionRow derived = test.stage_tensors("derived", {1, 4});
+    test.remove(base);
+    StopAfter stopped(steps);
+    ended = collect_origin(test.open(), test, {kNow, {}, false, false, 3'600'000'000'000}, stopped).ok() ? 1 : 0;
+    int calls = 0;
+    test.at_latest = [&] {
+      if (++calls == 2) REQUIRE(test.collect_for(3'600'000'000'000).ok());
+    };
+    REQUIRE(test.collect().ok());
+    CHECK(test.is_whole(derived));
+    test.at_latest = [] {};
+    for (int again = 0; again < 3; ++again) REQUIRE(test.collect().ok());
+    CHECK(test.is_whole(derived));
+    CHECK(test.files("packs") == 4);
+  }
 }
 
 TEST_CASE("a collection deletes dead packs before it copies the needed blobs of others") {
