@@ -247,7 +247,8 @@ def publish_while_it_trains(mount):
     assert program([*script, "6"]).strip().endswith("6")
     model = mount / "models/org/tuned"
     wait_until(lambda: (model / "3").exists())
-    assert {name for name in os.listdir(training) if name.startswith("check")} == {"checkpoint-4", "checkpoint-6"}
+    left = {name for name in os.listdir(training) if name.startswith("check")}
+    assert left == {"checkpoint-4", "checkpoint-6"}, left
     assert program([*script, "10", "resume"]).strip().endswith("10")
     wait_until(lambda: (training / "checkpoint-10/.weft.published").exists())
     assert sorted(name for name in os.listdir(model) if name.isdigit()) == ["1", "2", "3", "4", "5"]
