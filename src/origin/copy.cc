@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint64_t kStepChunks = 8;
 constexpr std::uint64_t kWritebackEvery = 32U << 20U;
-constexpr std::chrono::milliseconds kHeldLook{50};  // between two looks whether the copy is still wanted
 
 class PackCopy {
  public:
@@ -70,7 +69,8 @@ class PackCopy {
   Status write(std::uint64_t offset, std::span<const std::byte> bytes, Progress& progress) {
     while (!bytes.empty()) {
       const std::size_t piece = paced_ ? paced_->piece(bytes.size()) : bytes.size();
-      while (paced_ && !paced_->wait(piece, deadline_in(kHeldLook))) WEFT_CHECK(check_cancelled(progress));
+      std::chrono::nanoseconds held{0};
+      if (paced_) WEFT_CHECK(paced_->take_turn(piece, held, [&progress] { return check_cancelled(progress); }));
       WEFT_CHECK(write_exact(to_, offset, bytes.first(piece), path_));
       progress.advance(piece);
       offset += piece;

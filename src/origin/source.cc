@@ -18,7 +18,6 @@ namespace {
 constexpr auto kForgetPatience = std::chrono::seconds(1);
 constexpr unsigned kSmallReads = 4;  // at once; their threads may be left behind in calls that hang
 constexpr unsigned kLargeReads = 2;  // at once; they have their own threads
-constexpr auto kHeldLook = std::chrono::milliseconds(50);  // between two looks whether held bytes are still wanted
 
 class OriginSource final : public BlobSource {
  public:
@@ -68,7 +67,12 @@ class OriginSource final : public BlobSource {
     if (aid.kept.bytes > 0) std::memcpy(out.memory.get(), aid.kept.memory.get(), aid.kept.bytes);
     for (std::size_t at = aid.kept.bytes; at < size;) {
       const std::size_t piece = paced.piece(size - at);
-      WEFT_CHECK(take_turn(piece, aid, paced));
+      std::chrono::nanoseconds held{0};
+      WEFT_CHECK(paced.take_turn(piece, held, [&aid]() -> Status {
+        if (!aid.is_wanted || aid.is_wanted()) return {};
+        return Error{Errc::cancelled, "origin: the bytes are no longer wanted"};
+      }));
+      aid.held += held;
       const OriginPart part{out.memory, at, at + piece};
       const auto came = large_reads_->call<bool>(
           [reader = reader_, manifest, runs, part]() -> Result<bool> {
@@ -80,15 +84,6 @@ class OriginSource final : public BlobSource {
       at += piece;
     }
     return out;
-  }
-
-  static Status take_turn(std::size_t piece, ReadAid& aid, PaceGate::Read& paced) {
-    if (paced.may_go(piece)) return {};
-    const auto begun = Deadline::clock::now();
-    while (!paced.wait(piece, deadline_in(kHeldLook)))
-      if (aid.is_wanted && !aid.is_wanted()) return Error{Errc::cancelled, "origin: the bytes are no longer wanted"};
-    aid.held += Deadline::clock::now() - begun;
-    return {};
   }
 
   const std::shared_ptr<PaceGate> gate_;

@@ -7,6 +7,7 @@ namespace weft {
 namespace {
 
 constexpr std::chrono::seconds kHeldLately{1};
+constexpr std::chrono::milliseconds kLook{50};  // between two looks whether a piece that waits is still wanted
 
 }  // namespace
 
@@ -59,6 +60,16 @@ PaceFigures PaceGate::figures() const {
       figures.pieces.at(traffic).at(end) = counts_.at(traffic).at(end).pieces;
     }
   return figures;
+}
+
+Status PaceGate::Read::take_turn(std::uint64_t bytes, std::chrono::nanoseconds& held,
+                                 const std::function<Status()>& stays) {
+  if (may_go(bytes)) return {};
+  const auto begun = Deadline::clock::now();
+  Status turn;
+  while (turn.ok() && !wait(bytes, deadline_in(kLook))) turn = stays();
+  held += Deadline::clock::now() - begun;
+  return turn;
 }
 
 bool PaceGate::pass(PacedRead& read, std::uint64_t bytes, Deadline until) {

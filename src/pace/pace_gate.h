@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "pace/pace_line.h"
 #include "weft/bytes/traffic.h"
 #include "weft/deadline.h"
+#include "weft/result.h"
 
 namespace weft {
 
@@ -99,6 +101,9 @@ class PaceGate::Read {
     if (may_wait && is_waited_for_ && is_waited_for_()) read_.traffic = Traffic::foreground;
     return gate_.pass(read_, bytes, until);
   }
+  // Waits for the turn of the piece as long as `stays`, which is asked every 50 ms, returns no error; else returns that
+  // error. Adds the time of the wait to `held`.
+  Status take_turn(std::uint64_t bytes, std::chrono::nanoseconds& held, const std::function<Status()>& stays);
   // Counts bytes that have come already. The next pieces pay for them.
   void owe(std::uint64_t bytes) { gate_.owe(read_, bytes); }
 

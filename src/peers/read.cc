@@ -93,12 +93,8 @@ class Flight {
     granted_ = patience_.paced == nullptr ? left : patience_.paced->piece(left);
     if (patience_.paced == nullptr || patience_.paced->may_go(granted_)) return {};
     WEFT_CHECK(finish({}));
-    const auto begun = Deadline::clock::now();
-    heard_ = begun;
-    Status turn;
-    while (turn.ok() && !patience_.paced->wait(granted_, deadline_in(kPacedLook))) turn = stay();
-    target_.held += Deadline::clock::now() - begun;
-    return turn;
+    heard_ = Deadline::clock::now();
+    return patience_.paced->take_turn(granted_, target_.held, [this] { return stay(); });
   }
 
   // Keeps the windows open while the read is held back.

@@ -27,9 +27,6 @@ struct PeerTarget {
   std::chrono::nanoseconds held{0};
 };
 
-// How long a read that a rate holds back waits between two looks whether its bytes are still wanted.
-inline constexpr std::chrono::milliseconds kPacedLook{50};
-
 struct PeerPatience {
   ReadPace& pace;                      // of the peer
   std::chrono::milliseconds patience;  // with a silent peer

@@ -84,8 +84,13 @@ class PeerSource::Reading {
     return asked;
   }
 
+  Status check_wanted() const {
+    if (!aid_.is_wanted || aid_.is_wanted()) return {};
+    return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
+  }
+
   Status read_some(PeerSearch::Try& from) {
-    if (aid_.is_wanted && !aid_.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
+    WEFT_CHECK(check_wanted());
     auto asked = next_runs(from.peer);
     Status read = read_from(from, asked);
     if (!read.ok() && read.error().code == Errc::not_found && asked.size() > 1) {  // the peer may have the first run
@@ -148,10 +153,8 @@ class PeerSource::Reading {
   // for this read.
   Status pay(PeerSearch::Try& from) {
     if (!paced_.is_held()) return {};
-    const auto begun = Deadline::clock::now();
-    while (!paced_.wait(0, deadline_in(kPacedLook)))
-      if (aid_.is_wanted && !aid_.is_wanted()) return Error{Errc::cancelled, "peers: the bytes are no longer wanted"};
-    const auto held = Deadline::clock::now() - begun;
+    std::chrono::nanoseconds held{0};
+    WEFT_CHECK(paced_.take_turn(0, held, [this] { return check_wanted(); }));
     from.held += held;
     aid_.held += held;
     search_.came();
